@@ -211,6 +211,8 @@ class Launcher:
                     break
 
     def _finish_endings(self) -> None:
+        if any(launch.ending for launch in self._launches.values()):
+            self._reap()
         for launch in [launch for launch in self._launches.values() if launch.ending]:
             if launch.living:
                 continue

@@ -18,12 +18,14 @@ _PHASES = ("setup", "call", "teardown")
 
 
 class _Phase:
-    __slots__ = ("error", "reports", "duration")
+    __slots__ = ("error", "reports", "made", "duration", "seen")
 
     def __init__(self) -> None:
         self.error: BaseException | None = None
         self.reports: list[tuple[str, bool, Any]] = []  # (outcome, has wasxfail, report)
+        self.made: str | None = None  # the outcome of the report as pytest's own plugins made it
         self.duration = 0.0
+        self.seen = False  # pytest's runner came here
 
 
 def _is_skip(error: BaseException) -> bool:
@@ -50,14 +52,16 @@ class CaseRecord:
         """pytest's own record of the call; later exceptions (a skip that wraps one) don't displace a raw one."""
         phase = self._phases.get(call.when)
         if phase is not None:
-            phase.duration = call.duration
+            phase.seen, phase.duration = True, call.duration
             if phase.error is None and call.excinfo is not None:
                 phase.error = call.excinfo.value
 
-    def reported(self, report: Any) -> None:
-        """A report of this case as it stands now; seen once when made, once when logged."""
+    def reported(self, report: Any, *, made: bool = False) -> None:
+        """A report of this case as it stands now: once when ``made``, then each that is logged (subtests too)."""
         phase = self._phases.get(getattr(report, "when", None) or "")
         if phase is not None and report.nodeid == self._id:
+            if made:
+                phase.made = report.outcome
             phase.reports.append((report.outcome, hasattr(report, "wasxfail"), report))
 
     def escaped(self, error: BaseException) -> None:
@@ -71,8 +75,10 @@ class CaseRecord:
         final = outcomes[-1] if outcomes else None
         error = phase.error
         if error is None:
+            if not phase.seen:
+                return "absent", False
             if any(outcome == "failed" for outcome, _ in outcomes):  # a strict xpass, a failed subtest
-                return "failed", final is not None and final[0] != "failed" and len(outcomes) == 2
+                return "failed", phase.made == "failed" and final is not None and final[0] == "passed"
             if final is None:
                 return "absent", False
             if final == ("passed", True):
@@ -99,7 +105,7 @@ class CaseRecord:
             outcome, source = "failed", "call"
         elif teardown == "failed":
             outcome, source = "error", "teardown"
-        elif call == "absent":
+        elif "absent" in (setup, call):
             body = self._body("error", None, None, wall_s, True)
             body["message"] = "the case never came to pytest's own call phase: a hook took its place"
             return body

@@ -152,7 +152,7 @@ def close_from(first: int) -> None:
 
 
 def processes_of(uid: int) -> list[int]:
-    """Pids of living processes (not zombies) whose real, effective or saved uid is ``uid``."""
+    """Pids of processes, zombies included, whose real, effective or saved uid is ``uid``."""
     found = []
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -161,14 +161,16 @@ def processes_of(uid: int) -> list[int]:
                     text = status.read()
             except OSError:  # gone between the listing and now
                 continue
-            fields = dict(line.split(b":", 1) for line in text.splitlines() if b":" in line)
-            if str(uid).encode() in fields.get(b"Uid", b"").split() and fields.get(b"State", b"").split()[:1] != [b"Z"]:
-                found.append(int(name))
+            for line in text.splitlines():
+                if line.startswith(b"Uid:"):
+                    if str(uid).encode() in line.split():
+                        found.append(int(name))
+                    break
     return found
 
 
-def children_of(parent: int) -> list[tuple[int, int, str]]:
-    """(pid, session, state letter) of each process whose parent is ``parent``."""
+def children_of(parent: int) -> list[tuple[int, int]]:
+    """(pid, session) of each process, zombies included, whose parent is ``parent``."""
     found = []
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -177,7 +179,7 @@ def children_of(parent: int) -> list[tuple[int, int, str]]:
                     text = stat.read()
             except OSError:
                 continue
-            state, ppid, _, session = text[text.rindex(b")") + 2 :].split()[:4]
+            _, ppid, _, session = text[text.rindex(b")") + 2 :].split()[:4]
             if int(ppid) == parent:
-                found.append((int(name), int(session), state.decode()))
+                found.append((int(name), int(session)))
     return found

@@ -14,12 +14,11 @@ import os
 import sys
 import time
 import traceback
-import warnings
 from typing import Any, Generator, Iterable
 
 import pytest
 
-from .failures import bounded, describe, qualified, relative
+from .failures import describe, frames_of, message_of
 from .frames import Channel
 from .outcomes import CaseRecord
 
@@ -80,10 +79,12 @@ class Official:
         self._root, self._files = root, files
         self._told: set[str] = set()  # files with an uncollectable message or an item
         self._begun: set[str] = set()
+        self._broken: set[str] = set()  # files below a conftest that failed when pytest started
         self._trouble: BaseException | None = None
         self._collected = False
         self._finished = False
         self._items: dict[str, pytest.Item] = {}
+        self._session: Any = None
         self._record: CaseRecord | None = None
         self._promised: tuple[pytest.Item, pytest.Item | None] | None = None
         # the channel's functions stay in closures: no attribute of this plugin leads to them by name
@@ -99,6 +100,8 @@ class Official:
 
     def tell_uncollectable(self, files: Iterable[str], exception: str, message: str, line: int | None) -> None:
         for file in files:
+            if file in self._broken:  # told already, when pytest started
+                continue
             self._told.add(file)
             self._tell(
                 {"type": "uncollectable", "file": file, "exception": exception, "message": message[:2000], "line": line}
@@ -114,10 +117,30 @@ class Official:
     def pytest_load_initial_conftests(self) -> Generator[None, Any, None]:
         outcome = yield
         if outcome.excinfo is not None:
-            # pytest would give up on every file; collecting the folder raises it again, for the files below only
+            # pytest would give up on every file; only those below the conftest lost what they need
+            error = outcome.excinfo[1]
             traceback.print_exception(*outcome.excinfo)
-            self.note(outcome.excinfo[1])
             outcome.force_result(None)
+            lost = self._below(self._conftest_of(error))
+            self._tell_error(lost, error)
+            self._broken.update(lost)
+
+    def _conftest_of(self, error: BaseException) -> str:
+        """The folder whose conftest raised ``error`` as pytest started; the root where it does not show."""
+        path = getattr(error, "path", None)
+        if path is None:
+            base = os.path.realpath(self._root) + os.sep
+            for file, _, _ in reversed(frames_of(error.__traceback__)):
+                if os.path.basename(file) == "conftest.py" and os.path.realpath(file).startswith(base):
+                    path = file
+                    break
+        return self._root if path is None else os.path.dirname(str(path))
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_cmdline_main(self) -> Generator[None, Any, None]:
+        outcome = yield
+        if outcome.excinfo is not None:
+            self.note(outcome.excinfo[1])
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_cmdline_parse(self) -> Generator[None, Any, None]:
@@ -128,7 +151,8 @@ class Official:
     def pytest_internalerror(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         self.note(excinfo.value)
 
-    def pytest_sessionstart(self) -> None:
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        self._session = session
         # pytest's own faulthandler plugin has just pointed fatal signals at a copy of stderr
         faulthandler.enable(file=_STACK, all_threads=True)
 
@@ -152,13 +176,25 @@ class Official:
             error = call.excinfo.value
         else:  # sys.exit or an interrupt at import: an error of this file, not the end of the session
             outcome.force_result(pytest.CollectReport(collector.nodeid, "failed", repr(error), None))
+        self._tell_error(self._below(str(getattr(collector, "path", self._root))), error)
+
+    def _tell_error(self, files: list[str], error: BaseException) -> None:
         # pytest wraps what a conftest or a module raised; the cause names the culprit
         cause = getattr(error, "cause", None)
         cause = cause if isinstance(cause, BaseException) else error.__cause__ or error
         about = describe(cause, self._root)
-        message = str(error) if isinstance(error, pytest.Collector.CollectError) else about["message"]
-        path = str(getattr(collector, "path", self._root))
-        self.tell_uncollectable(self._below(path), about["exception"], message, about["line"])
+        message = message_of(error) if isinstance(error, pytest.Collector.CollectError) else about["message"]
+        self.tell_uncollectable(files, about["exception"], message, about["line"])
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        session = self._session
+        if session is not None and report.nodeid == session.nodeid and getattr(session, "_notfound", None):
+            # pytest would end the session here, for a file that its configuration or a broken folder hides
+            for argument, _ in session._notfound:
+                files = [file for file in self._below(str(argument).split("::")[0]) if file not in self._told]
+                self.tell_uncollectable(files, "NotFound", f"pytest finds no collector for {argument}", None)
+            session._notfound = []
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_collection(self) -> Generator[None, Any, None]:
@@ -168,8 +204,10 @@ class Official:
 
     def _tell_collected(self, items: list[pytest.Item]) -> None:
         for item in items:
-            self._items.setdefault(wire_id(item), item)
-            self._told.update(self._below(str(item.path)))
+            files = self._below(str(item.path))
+            if not self._broken.intersection(files):
+                self._items.setdefault(wire_id(item), item)
+                self._told.update(files)
         self._tell_missing()
         ids = list(self._items)
         chunks = [ids[start : start + _CHUNK] for start in range(0, len(ids), _CHUNK)] or [[]]
@@ -179,11 +217,7 @@ class Official:
 
     def _tell_missing(self) -> None:
         if self._trouble is not None:
-            error = getattr(self._trouble, "cause", None)
-            error = error if isinstance(error, BaseException) else self._trouble.__cause__ or self._trouble
-            about = describe(error, self._root)
-            left = [file for file in self._files if file not in self._told and file not in self._begun]
-            self.tell_uncollectable(left, about["exception"], about["message"], about["line"])
+            self._tell_error([file for file in self._files if file not in self._told], self._trouble)
 
     # -- the loop ----------------------------------------------------------------------------------------------------
 
@@ -275,7 +309,7 @@ class Official:
         if record is not None:
             record.called(call)  # pytest's unittest support puts the exception in only now
             if outcome.excinfo is None:
-                record.reported(outcome.get_result())
+                record.reported(outcome.get_result(), made=True)
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

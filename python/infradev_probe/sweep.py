@@ -45,7 +45,7 @@ class Sweeper:
                     pass
 
     def gone(self, *, last: bool) -> bool:
-        """Whether nothing of the launch lives any more (zombies are left to the reaper)."""
+        """Whether nothing of the launch is left, zombies included: the launcher, a subreaper, gets to wait for each."""
         if self._uid is not None:
             return not privileges.processes_of(self._uid)
         return not self._descendants(last)
@@ -63,13 +63,13 @@ class Sweeper:
 
     def _descendants(self, last: bool) -> list[int]:
         found: list[int] = []
-        queue = []
-        for pid, session, state in privileges.children_of(os.getpid()):
-            if last or pid in self._ranks or session in self._ranks:
-                queue.append((pid, state))
+        queue = [
+            pid
+            for pid, session in privileges.children_of(os.getpid())
+            if last or pid in self._ranks or session in self._ranks
+        ]
         while queue:
-            pid, state = queue.pop()
-            if state != "Z":
-                found.append(pid)
-            queue.extend((child, letter) for child, _, letter in privileges.children_of(pid))
+            pid = queue.pop()
+            found.append(pid)
+            queue.extend(child for child, _ in privileges.children_of(pid))
         return found
