@@ -18,12 +18,13 @@ _PHASES = ("setup", "call", "teardown")
 
 
 class _Phase:
-    __slots__ = ("error", "reports", "made", "duration", "seen")
+    __slots__ = ("error", "reports", "made", "logged", "duration", "seen")
 
     def __init__(self) -> None:
         self.error: BaseException | None = None
         self.reports: list[tuple[str, bool, Any]] = []  # (outcome, has wasxfail, report)
         self.made: str | None = None  # the outcome of the report as pytest's own plugins made it
+        self.logged: set[str] = set()  # each outcome that was logged
         self.duration = 0.0
         self.seen = False  # pytest's runner came here
 
@@ -62,6 +63,8 @@ class CaseRecord:
         if phase is not None and report.nodeid == self._id:
             if made:
                 phase.made = report.outcome
+            else:
+                phase.logged.add(report.outcome)
             phase.reports.append((report.outcome, hasattr(report, "wasxfail"), report))
 
     def escaped(self, error: BaseException) -> None:
@@ -78,7 +81,7 @@ class CaseRecord:
             if not phase.seen:
                 return "absent", False
             if any(outcome == "failed" for outcome, _ in outcomes):  # a strict xpass, a failed subtest
-                return "failed", phase.made == "failed" and final is not None and final[0] == "passed"
+                return "failed", phase.made == "failed" and phase.logged == {"passed"}
             if final is None:
                 return "absent", False
             if final == ("passed", True):
@@ -87,7 +90,8 @@ class CaseRecord:
         if final == ("skipped", True):  # xfail: pytest's own evaluation of marks, and no way to pass
             return "xfailed", False
         natural = "skipped" if _is_skip(error) else "failed"
-        return natural, final is not None and final[0] == "passed"
+        # a failed subtest is logged as such before its case is logged as passed
+        return natural, final is not None and final[0] == "passed" and natural not in phase.logged
 
     def message(self, wall_s: float) -> dict[str, Any]:
         """outcome, exception, message, file, line, duration_s, longrepr, rewritten."""
