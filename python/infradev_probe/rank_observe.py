@@ -16,7 +16,7 @@ from typing import Any, Callable
 
 from . import tensors
 from .failures import describe, frames_of, qualified, trace_of
-from .frames import Channel
+from .frames import Channel, FrameError
 from .observers import is_observer, rank
 from .trees import Unencodable
 
@@ -53,10 +53,12 @@ def run(channel: Channel, args: dict[str, Any]) -> None:
             try:
                 inputs = tensors.decode(header["inputs"], frame.payload, make)
                 tree, payload = _observe(args["probes"], header["observer"], inputs)
+                try:
+                    send({"type": "returned", "call": call, "value": tree}, payload)
+                except FrameError as error:  # over the limits: nothing of it has left
+                    raise Unencodable(str(error)) from None
             except BaseException as error:  # SystemExit too: it is the observer's outcome, not the rank's end
                 send({"type": "raised", "call": call, **told(error, args["root"], args["probes"])})
-            else:
-                send({"type": "returned", "call": call, "value": tree}, payload)
         elif frame.type == "meter":
             send({"type": "metered", "what": header.get("what"), "unsupported": True})
         else:
