@@ -133,12 +133,13 @@ def perturb(want: Any) -> Any:
         return array
     if array.dtype.kind in "iu":
         place = (0,) * array.ndim
-        array[place] += 1 if array[place] < numpy.iinfo(array.dtype).max else -1
+        array[place] = int(array[place]) + (1 if array[place] < numpy.iinfo(array.dtype).max else -1)
         return array
     work = array.astype(numpy.complex128 if array.dtype.kind == "c" else numpy.float64)
     finite = numpy.where(numpy.isfinite(work), numpy.abs(work), 0.0)
     index = numpy.unravel_index(int(numpy.argmax(finite)), finite.shape)
-    typical = float(numpy.sqrt(numpy.mean(finite**2))) or 1.0
+    largest = float(finite.max()) or 1.0
+    typical = largest * float(numpy.sqrt(numpy.mean((finite / largest) ** 2))) or 1.0
     base = work[index] if numpy.isfinite(work[index]) else 0.0
     work[index] = base + max(0.5 * float(finite[index]), typical)
     return work
