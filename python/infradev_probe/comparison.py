@@ -108,13 +108,17 @@ class NothingToPerturb(Exception):
     """The expectation holds no element that could be wrong."""
 
 
-def perturb(want: Any) -> Any:
-    """``want`` with one element clearly wrong: by half its size or the array's typical size, whichever is more."""
+def perturb(want: Any, *, exact: bool = True) -> Any:
+    """``want`` with one element clearly wrong.
+
+    A number is off by half its size or the array's typical size, whichever is more; an integer that is compared exactly
+    by one.
+    """
     if isinstance(want, dict):
-        return _first(list(want.items()), lambda pairs: dict(pairs))
+        return _first(list(want.items()), lambda pairs: dict(pairs), exact)
     if isinstance(want, (list, tuple)):
         kind = type(want)
-        return _first(list(enumerate(want)), lambda pairs: kind(value for _, value in pairs))
+        return _first(list(enumerate(want)), lambda pairs: kind(value for _, value in pairs), exact)
     if isinstance(want, bool):
         return not want
     if isinstance(want, str):
@@ -131,7 +135,7 @@ def perturb(want: Any) -> Any:
     if array.dtype.kind == "b":
         array[(0,) * array.ndim] = not array[(0,) * array.ndim]
         return array
-    if array.dtype.kind in "iu":
+    if array.dtype.kind in "iu" and exact:
         place = (0,) * array.ndim
         array[place] = int(array[place]) + (1 if array[place] < numpy.iinfo(array.dtype).max else -1)
         return array
@@ -145,10 +149,10 @@ def perturb(want: Any) -> Any:
     return work
 
 
-def _first(items: list[tuple[Any, Any]], build: Callable[[list[tuple[Any, Any]]], Any]) -> Any:
+def _first(items: list[tuple[Any, Any]], build: Callable[[list[tuple[Any, Any]]], Any], exact: bool) -> Any:
     for position, (key, value) in enumerate(items):
         try:
-            changed = perturb(value)
+            changed = perturb(value, exact=exact)
         except NothingToPerturb:
             continue
         return build(items[:position] + [(key, changed)] + items[position + 1 :])
