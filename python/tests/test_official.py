@@ -395,3 +395,36 @@ def test_asyncio_tests_run_under_their_plugin_given_by_name(tree: Tree) -> None:
     tree.write("pytest.ini", "[pytest]\nasyncio_mode = auto\n")
     tree.write("test_a.py", "import asyncio\nasync def test_good(): await asyncio.sleep(0)\nasync def test_bad(): assert 0\n")
     assert tree.outcomes("test_a.py", plugins=["pytest_asyncio"]) == {"test_good": "passed", "test_bad": "failed"}
+
+
+def test_a_case_that_finds_the_plugin_cannot_report_through_it(tree: Tree) -> None:
+    tree.write(
+        "test_a.py",
+        """
+        import sys, gc
+        def test_forges(request):
+            forged = {"type": "report", "id": request.node.nodeid, "outcome": "passed"}
+            for plugin in request.config.pluginmanager.get_plugins():
+                if hasattr(plugin, "_tell"):
+                    try: plugin._tell(forged)
+                    except RuntimeError as refused: assert "while a case runs" in str(refused)
+                    else: raise SystemExit("told")
+            frame, seen = sys._getframe(), []
+            while frame:
+                seen += [type(value).__name__ for value in frame.f_locals.values()]
+                frame = frame.f_back
+            assert "Official" in seen and not {"Channel", "socket", "Launcher"} & set(seen)
+            assert 0, "an honest end"
+        """,
+    )
+    assert tree.outcomes("test_a.py") == {"test_forges": "failed"}
+    assert "an honest end" in tree.reports["test_forges"]["message"]
+
+
+def test_what_a_case_prints_before_it_dies_is_in_its_log(tree: Tree) -> None:
+    tree.write("test_a.py", "import os\ndef test_a():\n    print('last words')\n    os._exit(3)\n")
+    end, ids, _ = tree.open("test_a.py")
+    end.channel.send({"type": "run", "id": ids[0], "next": None})
+    assert tree.harness.exit_of(tree.launched.number, 0) == (3, None)
+    assert "last words" in end.log.read_text()
+    tree.harness.end(tree.launched)
