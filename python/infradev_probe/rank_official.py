@@ -58,7 +58,8 @@ def run(job: list[Any]) -> None:
             session.tell_uncollectable([file], "FileNotFoundError", f"{file} is not in the tree", None)
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     arguments = [f"--rootdir={root}", "-o", "addopts=", "-p", "no:cacheprovider", "--import-mode=append"]
-    arguments += ["--capture=no", "-q"]
+    # options of plugins that are not loaded are unknown here; where warnings are errors that would end the session
+    arguments += ["--capture=no", "-q", "-W", "ignore::pytest.PytestConfigWarning"]
     for name in args["plugins"]:
         arguments += ["-p", _plugin(name)]
     if present:

@@ -344,7 +344,7 @@ def test_many_cases_come_in_chunks(tree: Tree) -> None:
 
 
 def test_warnings_as_errors_in_the_ini_do_not_reach_the_kit(tree: Tree) -> None:
-    tree.write("pyproject.toml", '[tool.pytest.ini_options]\naddopts = "-x --nonsense"\nfilterwarnings = ["error"]\n')
+    tree.write("pyproject.toml", '[tool.pytest.ini_options]\naddopts = "-x --nonsense"\nfilterwarnings = ["error"]\ncache_dir = "x"\nno_such_option = 3\n')
     tree.write("test_a.py", "import warnings\ndef test_a(): pass\ndef test_b(): warnings.warn('now')\ndef test_c(): pass\n")
     assert tree.outcomes("test_a.py") == {"test_a": "passed", "test_b": "failed", "test_c": "passed"}
 
