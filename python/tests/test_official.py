@@ -129,6 +129,7 @@ def test_each_kind_of_end_has_its_outcome(tree: Tree) -> None:
     assert tree.reports["test_skip"]["exception"] == "Skipped" and tree.reports["test_skip"]["message"] == "not here"
     assert tree.reports["test_setup"]["message"] == "no fixture"
     assert tree.reports["test_teardown"]["message"] == "late"
+    assert tree.reports["test_no_fixture"]["message"] == "fixture 'nothing' not found"
     assert [name for name, report in tree.reports.items() if report["rewritten"]] == []
 
 
