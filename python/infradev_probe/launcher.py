@@ -260,6 +260,11 @@ class Launcher:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
         self._control.rekey(os.urandom(32))
+        # now, by its own object: that would otherwise close its number later, when it is the rank's channel
+        self._control.close()
+        self._selector.close()
+        for end in self._wake or ():
+            end.close()
         self._launches.clear()
         self._wake = None
         gc.enable()
