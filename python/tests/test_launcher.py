@@ -311,3 +311,9 @@ def test_child():
     report = run_case(launched.ranks[0], ids[0])
     assert report["outcome"] == "passed", report
     harness.end(launched)
+
+
+def test_a_slot_never_gives_ranks_the_launcher_s_uid(open_dir: Path) -> None:
+    with Harness(open_dir, uids={"launcher": LAUNCHER, "ranks": LAUNCHER - 1}, gid=GID) as harness:
+        with pytest.raises(AssertionError, match="fault came where launched was due.*a sweep would reach further"):
+            harness.launch(1, {"mode": "official", "import_roots": [], "pycache": "/nowhere"}, slot=1)
