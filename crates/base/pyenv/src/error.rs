@@ -29,6 +29,12 @@ pub enum PyenvError {
         /// Each interpreter that was found: version and path.
         found: Vec<String>,
     },
+    /// The definition's `python` is no version.
+    #[error("`{given}` is no Python version")]
+    NoVersion {
+        /// As given.
+        given: String,
+    },
     /// An interpreter that does not run or does not answer.
     #[error("{} does not work as a Python interpreter: {reason}", path.display())]
     BadInterpreter {
@@ -96,7 +102,11 @@ impl PyenvError {
 impl Classified for PyenvError {
     fn class(&self) -> Class {
         match self {
-            PyenvError::Lock { .. } | PyenvError::Install { .. } | PyenvError::BadInterpreter { .. } => Class::BadInput,
+            PyenvError::Lock { .. }
+            | PyenvError::Install { .. }
+            | PyenvError::NoVersion { .. }
+            | PyenvError::BadInterpreter { .. } => Class::BadInput,
+            PyenvError::Supervise(inner) => inner.class(),
             _ => Class::Fault,
         }
     }
@@ -105,6 +115,11 @@ impl Classified for PyenvError {
         match self {
             PyenvError::Lock { .. } => {
                 Some("write the lock with `uv pip compile --generate-hashes requirements.in -o NAME.lock`".to_owned())
+            }
+            PyenvError::NoVersion { .. } => Some("write it as \"3.11\" or \"3.11.7\"".to_owned()),
+            PyenvError::Supervise(inner) => inner.hint(),
+            PyenvError::Uv { verb: "pip sync", .. } => {
+                Some("see that the package index can be reached; what was downloaded so far is kept".to_owned())
             }
             PyenvError::NoUv => Some("pip install uv".to_owned()),
             PyenvError::NoInterpreter { wanted, .. } => {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use infradev_model::{Digest, DigestBuilder};
-use infradev_supervise::{Exit, Invocation};
+use infradev_supervise::{Invocation, SuperviseError};
 use pep508_rs::MarkerEnvironment;
 use serde::Deserialize;
 
@@ -50,11 +50,14 @@ impl Interpreter {
         for name in ["PATH", "HOME", "LD_LIBRARY_PATH", "PYENV_ROOT", "PYENV_VERSION"] {
             invocation = invocation.inherit_env(name);
         }
-        let output = invocation.run().map_err(|e| bad(e.to_string()))?;
-        if output.status != Exit::Code(0) {
+        let output = invocation.run().map_err(|e| match e {
+            SuperviseError::Cancelled { .. } => PyenvError::Supervise(e),
+            other => bad(other.to_string()),
+        })?;
+        if !output.status.success() {
             let words = String::from_utf8_lossy(&output.stderr);
             let last = words.trim().lines().last().unwrap_or("it printed nothing").to_owned();
-            return Err(bad(format!("{}: {last}", exit_words(&output.status))));
+            return Err(bad(format!("{}: {last}", output.status)));
         }
         serde_json::from_slice(&output.stdout).map_err(|e| bad(format!("its answer is not understood: {e}")))
     }
@@ -68,6 +71,12 @@ impl Interpreter {
             .part("abi", self.abi.as_bytes())
             .part("libc", self.libc.as_bytes());
         digest.finish()
+    }
+
+    /// For example `("3", "11")`.
+    pub(crate) fn major_minor(&self) -> (&str, &str) {
+        let mut parts = self.version.split('.');
+        (parts.next().unwrap_or("3"), parts.next().unwrap_or("0"))
     }
 
     /// Installed packages by normalised name (PEP 503).
@@ -128,12 +137,4 @@ pub(crate) fn normalised(name: &str) -> String {
         }
     }
     out
-}
-
-pub(crate) fn exit_words(exit: &Exit) -> String {
-    match exit {
-        Exit::Code(code) => format!("exit code {code}"),
-        Exit::Signal(signal) => format!("ended by signal {signal}"),
-        Exit::TimedOut => "no answer in time".to_owned(),
-    }
 }
