@@ -199,7 +199,9 @@ impl Environments {
         let Ok(entries) = fs::read_dir(&self.root) else { return };
         for entry in entries.flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
-            let Some(key) = name.strip_prefix(BUILDING).and_then(|rest| rest.get(..NAME_DIGITS)) else { continue };
+            let Some(key) = name.strip_prefix(BUILDING).and_then(|rest| rest.get(..NAME_DIGITS)) else {
+                continue;
+            };
             let probed = (key != name_of(held)).then(|| open_lock(&self.root.join(".locks").join(key)));
             let dead = match &probed {
                 None => true,
@@ -212,7 +214,13 @@ impl Environments {
         }
     }
 
-    fn build(&self, wanted: &Wanted, text: &[u8], named: &Path, events: &dyn Events) -> Result<(), PyenvError> {
+    fn build(
+        &self,
+        wanted: &Wanted,
+        text: &[u8],
+        named: &Path,
+        events: &dyn Events,
+    ) -> Result<(), PyenvError> {
         let started = Instant::now();
         events.on(Event::Building { key: &wanted.key, packages: wanted.resolved.len() });
         let prefix = format!("{BUILDING}{}-", name_of(&wanted.key));

@@ -87,10 +87,8 @@ fn list_found(found: &[String]) -> String {
 impl PyenvError {
     /// Wraps a failure of the file system, telling a full disk from the rest.
     pub(crate) fn io(action: &'static str, path: &Path, source: std::io::Error) -> PyenvError {
-        let full = matches!(
-            source.kind(),
-            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded
-        );
+        let full =
+            matches!(source.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded);
         if full {
             PyenvError::DiskFull { path: path.to_owned() }
         } else {
@@ -113,21 +111,23 @@ impl Classified for PyenvError {
 
     fn hint(&self) -> Option<String> {
         match self {
-            PyenvError::Lock { .. } => {
-                Some("write the lock with `uv pip compile --generate-hashes requirements.in -o NAME.lock`".to_owned())
-            }
+            PyenvError::Lock { .. } => Some(
+                "write the lock with `uv pip compile --generate-hashes requirements.in -o NAME.lock`"
+                    .to_owned(),
+            ),
             PyenvError::NoVersion { .. } => Some("write it as \"3.11\" or \"3.11.7\"".to_owned()),
             PyenvError::Supervise(inner) => inner.hint(),
-            PyenvError::Uv { verb: "pip sync", .. } => {
-                Some("see that the package index can be reached; what was downloaded so far is kept".to_owned())
-            }
+            PyenvError::Uv { verb: "pip sync", .. } => Some(
+                "see that the package index can be reached; what was downloaded so far is kept".to_owned(),
+            ),
             PyenvError::NoUv => Some("pip install uv".to_owned()),
             PyenvError::NoInterpreter { wanted, .. } => {
                 Some(format!("`uv python install {wanted}`, or name another version in pack.toml"))
             }
-            PyenvError::DiskFull { .. } => {
-                Some("free some space, or move the store with INFRADEV_HOME; what was built so far is kept".to_owned())
-            }
+            PyenvError::DiskFull { .. } => Some(
+                "free some space, or move the store with INFRADEV_HOME; what was built so far is kept"
+                    .to_owned(),
+            ),
             _ => None,
         }
     }

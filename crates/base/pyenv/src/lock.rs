@@ -189,3 +189,52 @@ fn checked_hash(hash: &str) -> Result<String, String> {
 fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or(text)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn pins() -> impl Strategy<Value = BTreeMap<String, (String, BTreeSet<String>)>> {
+        let hashes = prop::collection::btree_set("sha256:[0-9a-f]{64}", 1..4);
+        prop::collection::btree_map(
+            "[a-z][a-z0-9]{0,6}(-[a-z0-9]{1,3})?",
+            ("[1-9]\\.[0-9]{1,2}", hashes),
+            1..6,
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn any_layout_of_the_same_pins_parses_to_the_same_set(pins in pins(), seed in any::<u64>()) {
+            let mut entries: Vec<_> = pins.iter().collect();
+            if seed & 1 == 1 {
+                entries.reverse();
+            }
+            let newline = if seed & 2 == 2 { "\r\n" } else { "\n" };
+            let join = if seed & 4 == 4 { format!(" \\{newline}    ") } else { " ".to_owned() };
+            let comment = if seed & 8 == 8 { format!("    # via x --hash=no{newline}") } else { String::new() };
+            let mut text = format!("# head{newline}{newline}");
+            for (name, (version, hashes)) in entries {
+                let name = if seed & 16 == 16 { name.to_uppercase().replace('-', "_") } else { name.clone() };
+                let hashes = hashes.iter().map(|hash| format!("{join}--hash={hash}")).collect::<String>();
+                text.push_str(&format!("{name}=={version}{hashes}{newline}{comment}"));
+            }
+            let lock = Lock::parse(text.as_bytes(), Path::new("a.lock")).unwrap();
+            let parsed: BTreeMap<String, (String, BTreeSet<String>)> = lock
+                .pins
+                .into_iter()
+                .map(|pin| (pin.requirement.name.to_string(), (pin.version, pin.hashes)))
+                .collect();
+            prop_assert_eq!(parsed, pins);
+        }
+
+        #[test]
+        fn any_bytes_are_parsed_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200), text in "[-a-z=<>!~;@#\\\\ \n:./'\"\\[\\]]{0,80}") {
+            let _ = Lock::parse(&bytes, Path::new("a.lock"));
+            let refused = Lock::parse(text.as_bytes(), Path::new("a.lock"));
+            prop_assert!(refused.is_err(), "there was no hash in {:?}", text);
+        }
+    }
+}

@@ -15,14 +15,50 @@ const QUERY_DEADLINE: Duration = Duration::from_secs(120);
 /// What uv may see of the caller's environment: how to run, and how to reach its index. All else (`UV_PROJECT`,
 /// `UV_LINK_MODE`, `PIP_*`, `PYTHON*`, `VIRTUAL_ENV`, compilers' flags) could change what is installed and is withheld.
 pub const PASSED_TO_UV: [&str; 45] = [
-    "PATH", "HOME", "TMPDIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "PYENV_ROOT", "PYENV_VERSION",
-    "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
-    "SSL_CERT_FILE", "SSL_CERT_DIR", "SSL_CLIENT_CERT", "NETRC",
-    "UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_NO_INDEX",
-    "UV_INDEX_STRATEGY", "UV_KEYRING_PROVIDER", "UV_NATIVE_TLS", "UV_SYSTEM_CERTS", "UV_INSECURE_HOST", "UV_OFFLINE",
-    "UV_CONFIG_FILE", "UV_NO_CONFIG", "UV_CREDENTIALS_DIR", "UV_HTTP_TIMEOUT", "UV_HTTP_CONNECT_TIMEOUT",
-    "UV_HTTP_RETRIES", "UV_CONCURRENT_DOWNLOADS", "UV_CONCURRENT_BUILDS", "UV_CONCURRENT_INSTALLS",
-    "UV_PYTHON_INSTALL_DIR", "UV_PYTHON_PREFERENCE", "UV_MANAGED_PYTHON", "UV_NO_MANAGED_PYTHON",
+    "PATH",
+    "HOME",
+    "TMPDIR",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "PYENV_ROOT",
+    "PYENV_VERSION",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "SSL_CLIENT_CERT",
+    "NETRC",
+    "UV_DEFAULT_INDEX",
+    "UV_INDEX",
+    "UV_INDEX_URL",
+    "UV_EXTRA_INDEX_URL",
+    "UV_FIND_LINKS",
+    "UV_NO_INDEX",
+    "UV_INDEX_STRATEGY",
+    "UV_KEYRING_PROVIDER",
+    "UV_NATIVE_TLS",
+    "UV_SYSTEM_CERTS",
+    "UV_INSECURE_HOST",
+    "UV_OFFLINE",
+    "UV_CONFIG_FILE",
+    "UV_NO_CONFIG",
+    "UV_CREDENTIALS_DIR",
+    "UV_HTTP_TIMEOUT",
+    "UV_HTTP_CONNECT_TIMEOUT",
+    "UV_HTTP_RETRIES",
+    "UV_CONCURRENT_DOWNLOADS",
+    "UV_CONCURRENT_BUILDS",
+    "UV_CONCURRENT_INSTALLS",
+    "UV_PYTHON_INSTALL_DIR",
+    "UV_PYTHON_PREFERENCE",
+    "UV_MANAGED_PYTHON",
+    "UV_NO_MANAGED_PYTHON",
     "UV_PYTHON_SEARCH_PATH",
 ];
 
@@ -51,7 +87,8 @@ impl Uv {
     /// The executable of an interpreter of this version, never downloaded.
     pub(crate) fn find_python(&self, version: &str) -> Result<PathBuf, PyenvError> {
         let flags = ["python", "find", "--no-python-downloads", "--system", "--no-project"];
-        let found = self.run("python find", self.command().args(flags).arg(version).deadline(QUERY_DEADLINE))?;
+        let found =
+            self.run("python find", self.command().args(flags).arg(version).deadline(QUERY_DEADLINE))?;
         if found.status.success() {
             return Ok(PathBuf::from(String::from_utf8_lossy(&found.stdout).trim()));
         }
@@ -63,7 +100,8 @@ impl Uv {
     }
 
     fn pythons(&self) -> Result<Vec<String>, PyenvError> {
-        let flags = ["python", "list", "--only-installed", "--no-python-downloads", "--output-format", "json"];
+        let flags =
+            ["python", "list", "--only-installed", "--no-python-downloads", "--output-format", "json"];
         let output = self.run("python list", self.command().args(flags).deadline(QUERY_DEADLINE))?;
         let listed: Vec<Listed> = serde_json::from_slice(&output.stdout).unwrap_or_default();
         let mut seen = std::collections::BTreeSet::new();
@@ -73,7 +111,7 @@ impl Uv {
 
     /// An empty environment whose scripts work wherever it is moved.
     pub(crate) fn venv(&self, python: &Path, into: &Path) -> Result<(), PyenvError> {
-        let flags = ["venv", "--relocatable", "--no-project", "--no-python-downloads", "--python"];
+        let flags = ["venv", "--quiet", "--relocatable", "--no-project", "--no-python-downloads", "--python"];
         let output =
             self.run("venv", self.command().args(flags).arg(python).arg(into).deadline(QUERY_DEADLINE))?;
         if output.status.success() {
@@ -86,8 +124,15 @@ impl Uv {
     /// `named` is the lock in messages.
     pub(crate) fn sync(&self, python: &Path, lock: &Path, named: &Path) -> Result<(), PyenvError> {
         let flags = [
-            "pip", "sync", "--require-hashes", "--link-mode", "hardlink", "--compile-bytecode",
-            "--no-python-downloads", "--python",
+            "pip",
+            "sync",
+            "--quiet",
+            "--require-hashes",
+            "--link-mode",
+            "hardlink",
+            "--compile-bytecode",
+            "--no-python-downloads",
+            "--python",
         ];
         let command = self.command().args(flags).arg(python).arg(lock).deadline(INSTALL_DEADLINE);
         let output = self.run("pip sync", command)?;
@@ -113,11 +158,12 @@ impl Uv {
         for name in PASSED_TO_UV {
             command = command.inherit_env(name);
         }
-        let credentials = std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with(PASSED_PREFIX));
+        let credentials =
+            std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with(PASSED_PREFIX));
         for (name, value) in credentials {
             command = command.env(name, value);
         }
-        command.env("UV_CACHE_DIR", &self.cache).args(["--quiet", "--no-progress", "--color", "never"])
+        command.env("UV_CACHE_DIR", &self.cache).args(["--no-progress", "--color", "never"])
     }
 
     fn run(&self, verb: &'static str, command: Invocation) -> Result<Output, PyenvError> {
@@ -146,9 +192,15 @@ fn failure(writing: &Path, verb: &'static str, words: String) -> PyenvError {
 
 /// Whether the index could not be reached at all, which says nothing about the lock.
 fn unreachable_index(words: &str) -> bool {
-    ["error sending request", "client error (Connect)", "dns error", "operation timed out", "network was disabled"]
-        .iter()
-        .any(|sign| words.contains(sign))
+    [
+        "error sending request",
+        "client error (Connect)",
+        "dns error",
+        "operation timed out",
+        "network was disabled",
+    ]
+    .iter()
+    .any(|sign| words.contains(sign))
 }
 
 /// uv's message without its warnings on unrelated interpreters and without `error: `; at most 20 lines.
@@ -181,7 +233,11 @@ mod tests {
 
     #[test]
     fn a_full_disk_in_the_words_of_uv_is_typed() {
-        let error = failure(Path::new("/store"), "venv", "failed to write: No space left on device (os error 28)".into());
+        let error = failure(
+            Path::new("/store"),
+            "venv",
+            "failed to write: No space left on device (os error 28)".into(),
+        );
         assert!(matches!(error, PyenvError::DiskFull { .. }), "{error}");
     }
 }
