@@ -183,6 +183,17 @@ impl Child {
         tree::members(leader, self.mark.as_deref(), &self.left)
     }
 
+    /// Reads the same tree as [`Child::tree`] from elsewhere, for a task that watches it.
+    pub fn tree_reader(&self) -> impl Fn() -> Vec<tree::Process> + Send + 'static {
+        let (leader, mark, left) =
+            (self.ended.is_none().then_some(self.pid), self.mark.clone(), self.left.clone());
+        let started = tree::process(self.pid).map(|process| process.started);
+        move || {
+            let leader = leader.filter(|pid| tree::process(*pid).map(|process| process.started) == started);
+            tree::members(leader, mark.as_deref(), &left)
+        }
+    }
+
     /// Kills its whole tree and waits until all of it is dead.
     ///
     /// # Errors

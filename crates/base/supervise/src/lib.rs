@@ -26,5 +26,5 @@ pub use exit::Exit;
 pub use invocation::{Invocation, Output};
 pub use log_sink::{LogBounds, LogSink, LogSlice};
 pub use program::find_program;
-pub use readiness::watch_readable;
+pub use readiness::{watch_process, watch_readable};
 pub use tree::{Process, descendants, kill_processes, process};
