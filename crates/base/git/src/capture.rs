@@ -44,7 +44,7 @@ pub struct Skipped {
 }
 
 /// Why something is left out of a capture.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SkipReason {
     /// `.git` of a nested repository. (The one at the top is left out without a word.)
     GitFolder,
