@@ -1,4 +1,5 @@
 //! Trees on disk, and the real git to compare with.
+#![allow(dead_code)] // Each test binary uses its own part.
 
 use std::collections::BTreeMap;
 use std::fs;
