@@ -10,7 +10,8 @@ use crate::module::{Module, ParseError};
 
 /// Whether two texts have the same syntax tree apart from docstrings, comments, formatting, quoting, redundant
 /// parentheses and line positions. `elif` equals `else:` with one `if` in it, as it does in Python's own tree, and a
-/// body that is only a docstring equals one that is only `pass`. Errors name the text that does not parse, `a` or `b`.
+/// body that is only a docstring equals one that is only `pass`. `f"{x=}"` prints its own source, so its spacing counts
+/// and it differs from `f"x={x!r}"`. Errors name the text that does not parse, `a` or `b`.
 pub fn ast_equal(a: &str, b: &str) -> Result<bool, ParseError> {
     if a == b {
         Module::parse("a", a)?;

@@ -93,6 +93,13 @@ pub struct Hollowed {
     pub unparsed: Vec<ParseError>,
 }
 
+impl Hollowed {
+    /// Whether the change added a function that could be hollowed.
+    pub fn is_applicable(&self) -> bool {
+        !self.hollowed.is_empty()
+    }
+}
+
 /// A hollow file that broke: a fault of this crate, never of the input.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HollowError {
@@ -130,11 +137,11 @@ const CONSTRUCTORS: [&str; 5] = ["__init__", "__post_init__", "__new__", "__init
 /// base has. Generators, coroutines and context managers stay what they are: they raise when they are first run.
 ///
 /// Files whose path doesn't end in `.py` are passed on. The result is parsed again and its signatures compared.
-pub fn hollow<B, G>(base: &[(B, B)], golden: &[(G, G)], variant: Variant) -> Result<Hollowed, HollowError>
-where
-    B: AsRef<str>,
-    G: AsRef<str>,
-{
+pub fn hollow(
+    base: &[(impl AsRef<str>, impl AsRef<str>)],
+    golden: &[(impl AsRef<str>, impl AsRef<str>)],
+    variant: Variant,
+) -> Result<Hollowed, HollowError> {
     let mut result = Hollowed::default();
     let mut broken_in_base = HashSet::new();
     let mut base_modules = Vec::new();
