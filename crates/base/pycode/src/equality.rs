@@ -3,7 +3,7 @@
 use ruff_python_ast::comparable::{ComparableModModule, ComparableStmt};
 use ruff_python_ast::helpers::is_docstring_stmt;
 use ruff_python_ast::visitor::transformer::{Transformer, walk_stmt};
-use ruff_python_ast::{ElifElseClause, Stmt, StmtPass};
+use ruff_python_ast::{ElifElseClause, ModModule, Stmt, StmtPass, Suite};
 use ruff_python_parser::parse_module;
 
 use crate::module::{Module, ParseError};
@@ -21,7 +21,7 @@ pub fn ast_equal(a: &str, b: &str) -> Result<bool, ParseError> {
     Ok(ComparableModModule::from(&a) == ComparableModModule::from(&b))
 }
 
-fn normalised_module(name: &str, source: &str) -> Result<ruff_python_ast::ModModule, ParseError> {
+fn normalised_module(name: &str, source: &str) -> Result<ModModule, ParseError> {
     match parse_module(source) {
         Ok(parsed) => {
             let mut module = parsed.into_syntax();
@@ -63,22 +63,8 @@ struct Normalise;
 impl Transformer for Normalise {
     fn visit_stmt(&self, statement: &mut Stmt) {
         match statement {
-            Stmt::FunctionDef(function) => {
-                if function.body.first().is_some_and(is_docstring_stmt) {
-                    function.body.remove(0);
-                    if function.body.is_empty() {
-                        function.body.push(pass());
-                    }
-                }
-            }
-            Stmt::ClassDef(class) => {
-                if class.body.first().is_some_and(is_docstring_stmt) {
-                    class.body.remove(0);
-                    if class.body.is_empty() {
-                        class.body.push(pass());
-                    }
-                }
-            }
+            Stmt::FunctionDef(function) => drop_docstring(&mut function.body),
+            Stmt::ClassDef(class) => drop_docstring(&mut class.body),
             Stmt::If(conditional) => fold_elif(&mut conditional.elif_else_clauses),
             _ => {}
         }
@@ -86,15 +72,22 @@ impl Transformer for Normalise {
     }
 }
 
-fn pass() -> Stmt {
-    Stmt::Pass(StmtPass { node_index: Default::default(), range: Default::default() })
+fn drop_docstring(body: &mut Suite) {
+    if body.first().is_some_and(is_docstring_stmt) {
+        body.remove(0);
+        if body.is_empty() {
+            body.push(Stmt::Pass(StmtPass { node_index: Default::default(), range: Default::default() }));
+        }
+    }
 }
 
 /// Turns `else: if …` into `elif …`, as deep as it goes.
 fn fold_elif(clauses: &mut Vec<ElifElseClause>) {
     loop {
         let inner = match clauses.last_mut() {
-            Some(ElifElseClause { test: None, body, .. }) if body.len() == 1 && body[0].is_if_stmt() => body.pop(),
+            Some(ElifElseClause { test: None, body, .. }) if body.len() == 1 && body[0].is_if_stmt() => {
+                body.pop()
+            }
             _ => None,
         };
         let Some(Stmt::If(inner)) = inner else { return };

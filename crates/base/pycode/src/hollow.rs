@@ -277,7 +277,8 @@ fn hollow_body(module: &Module, qualified_name: &str, function: &StmtFunctionDef
 /// Parses the hollow text and compares every definition outside the replaced bodies, in order.
 fn check(golden: &Module, text: &str, replaced: &[Span]) -> Result<(), HollowError> {
     let hollow = Module::parse(golden.path(), text).map_err(HollowError::Unparseable)?;
-    let outside = |d: &crate::Definition| !replaced.iter().any(|s| s.start <= d.span.start && d.span.end <= s.end);
+    let outside =
+        |d: &crate::Definition| !replaced.iter().any(|s| s.start <= d.span.start && d.span.end <= s.end);
     let describe = |d: &crate::Definition| {
         let decorators: String = d.decorators.iter().map(|decorator| format!("@{decorator} ")).collect();
         let generator = if d.is_generator { " (generator)" } else { "" };
@@ -318,7 +319,8 @@ impl<'a> Known<'a> {
             walk(module.body(), &Scope::module(), &mut |site| {
                 known.names.insert((module.path().to_owned(), site.qualified_name.clone(), site.accessor()));
                 if let Some(function) = site.function() {
-                    let name = QualifiedName { path: module.path().to_owned(), name: site.qualified_name.clone() };
+                    let name =
+                        QualifiedName { path: module.path().to_owned(), name: site.qualified_name.clone() };
                     let body = normalised_body(&function.body);
                     let entry = KnownBody { name, function, body };
                     known.bodies.entry(digest(&entry.body)).or_default().push(entry);

@@ -141,6 +141,7 @@ fn line_column(source: &str, offset: usize) -> (usize, usize) {
     }
     let before = &source[..offset];
     let line_start = before.rfind(['\r', '\n']).map_or(0, |at| at + 1);
-    let newlines = before.matches('\n').count() + before.matches('\r').count() - before.matches("\r\n").count();
+    let newlines =
+        before.matches('\n').count() + before.matches('\r').count() - before.matches("\r\n").count();
     (newlines + 1, before[line_start..].chars().count() + 1)
 }

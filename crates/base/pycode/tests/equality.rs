@@ -31,7 +31,10 @@ fn else_with_one_if_equals_elif() {
     let flat = "if a:\n    x\nelif b:\n    y\nelif c:\n    z\nelse:\n    w\n";
     assert!(equal(nested, flat));
     assert!(!equal(nested, &flat.replace("elif c", "if c")));
-    assert!(!equal("if a:\n    x\nelse:\n    if b:\n        y\n    z\n", "if a:\n    x\nelif b:\n    y\n    z\n"));
+    assert!(!equal(
+        "if a:\n    x\nelse:\n    if b:\n        y\n    z\n",
+        "if a:\n    x\nelif b:\n    y\n    z\n"
+    ));
 }
 
 #[test]
@@ -72,7 +75,11 @@ fn expression() -> impl Strategy<Value = (String, String)> {
     ];
     leaf.prop_recursive(4, 32, 3, |inner| {
         prop_oneof![
-            (inner.clone(), inner.clone(), prop_oneof!["[-+*%]", Just("and".to_owned()), Just("==".to_owned())])
+            (
+                inner.clone(),
+                inner.clone(),
+                prop_oneof!["[-+*%]", Just("and".to_owned()), Just("==".to_owned())]
+            )
                 .prop_map(|(l, r, op)| (
                     format!("({} {op} {})", l.0, r.0),
                     format!("(({})\t{op}  (  {}))", l.1, r.1)

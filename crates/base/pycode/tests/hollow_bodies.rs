@@ -28,7 +28,8 @@ fn a_hollow_file_keeps_interfaces_stubs_kernels_and_what_base_had() {
 fn the_keep_init_variant_leaves_constructors_and_nothing_else() {
     let full = hollow(&[("c.py", BASE)], &[("c.py", GOLDEN)], Variant::Full).expect("hollows");
     let keep = hollow(&[("c.py", BASE)], &[("c.py", GOLDEN)], Variant::KeepInit).expect("hollows");
-    let spared: Vec<&QualifiedName> = full.hollowed.iter().filter(|name| !keep.hollowed.contains(name)).collect();
+    let spared: Vec<&QualifiedName> =
+        full.hollowed.iter().filter(|name| !keep.hollowed.contains(name)).collect();
     assert_eq!(spared.iter().map(|name| name.name.as_str()).collect::<Vec<_>>(), ["Cache.Entry.__init__"]);
     assert!(keep.kept.contains(&(spared[0].clone(), Reason::Constructor)));
 }
@@ -43,8 +44,8 @@ fn a_module_function_named_like_a_constructor_is_hollowed_in_both_variants() {
 #[test]
 fn a_change_without_new_functions_is_not_applicable_and_passes_through() {
     let golden = "def f(x):\n    return x + 1\n\nLIMIT = 3\n";
-    let result =
-        hollow(&[("m.py", "def f(x):\n    return x\n")], &[("m.py", golden)], Variant::Full).expect("hollows");
+    let result = hollow(&[("m.py", "def f(x):\n    return x\n")], &[("m.py", golden)], Variant::Full)
+        .expect("hollows");
     assert!(!result.is_applicable());
     assert_eq!(result.files, [("m.py".to_owned(), golden.to_owned())]);
 }
@@ -68,7 +69,10 @@ fn a_body_continued_by_a_backslash_stays_one_logical_line() {
 
 #[test]
 fn a_file_without_a_final_newline_stays_so() {
-    assert_eq!(hollow_of("", "def f():\n    return 1"), "def f():\n    raise NotImplementedError(\"hollow: f\")");
+    assert_eq!(
+        hollow_of("", "def f():\n    return 1"),
+        "def f():\n    raise NotImplementedError(\"hollow: f\")"
+    );
 }
 
 #[test]
@@ -81,8 +85,7 @@ fn a_byte_order_mark_stays_in_front() {
 
 #[test]
 fn a_yield_in_a_nested_function_or_lambda_makes_no_generator() {
-    let golden =
-        "def f():\n    def g():\n        yield 1\n    h = lambda: (yield)\n    return g, h\n";
+    let golden = "def f():\n    def g():\n        yield 1\n    h = lambda: (yield)\n    return g, h\n";
     assert_eq!(hollow_of("", golden), "def f():\n    raise NotImplementedError(\"hollow: f\")\n");
 }
 
@@ -102,9 +105,9 @@ fn an_added_function_inside_an_old_one_is_hollowed_in_place() {
 fn a_function_moved_from_a_file_that_golden_removes_keeps_its_body() {
     let body = "    total = 0\n    for x in xs:\n        total += x\n    return total\n";
     let base = format!("def sum_of(xs):\n    'Old words.'\n{body}");
-    let golden = format!("class Sums:\n    @staticmethod\n    def of(xs):\n{}", body.replace("    ", "        "));
-    let result =
-        hollow(&[("old.py", base)], &[("new.py", golden.clone())], Variant::Full).expect("hollows");
+    let golden =
+        format!("class Sums:\n    @staticmethod\n    def of(xs):\n{}", body.replace("    ", "        "));
+    let result = hollow(&[("old.py", base)], &[("new.py", golden.clone())], Variant::Full).expect("hollows");
     assert_eq!(result.files[0].1, golden);
     let from = QualifiedName { path: "old.py".into(), name: "sum_of".into() };
     assert_eq!(result.kept[0].1, Reason::Moved(from));
@@ -121,8 +124,8 @@ fn a_one_line_body_is_not_called_moved_when_neither_name_nor_parameters_agree() 
 fn what_importing_calls_stays_across_files_and_through_instances() {
     let registry = "class Registry:\n    def __init__(self):\n        self.names = {}\n\n    def add(self, f):\n        self.note(f)\n        return f\n\n    def note(self, f):\n        self.names[f.__name__] = f\n\n    def find(self, name):\n        return self.names[name]\n";
     let user = "from .registry import Registry\n\nREGISTRY = Registry()\n\n\n@REGISTRY.add\ndef relu(x):\n    return max(x, 0)\n\n\nif __name__ == \"__main__\":\n    relu(1)\n";
-    let result =
-        hollow(NO_BASE, &[("ops/registry.py", registry), ("ops/user.py", user)], Variant::Full).expect("hollows");
+    let result = hollow(NO_BASE, &[("ops/registry.py", registry), ("ops/user.py", user)], Variant::Full)
+        .expect("hollows");
     let hollowed: Vec<&str> = result.hollowed.iter().map(|name| name.name.as_str()).collect();
     assert_eq!(hollowed, ["Registry.find", "relu"]);
     assert!(result.kept.iter().all(|(_, why)| *why == Reason::RunsOnImport));
@@ -144,7 +147,14 @@ fn hooks_of_class_creation_stay() {
 
 #[test]
 fn compiled_kernels_are_known_by_their_decorators_and_ignored_ones_are_python() {
-    let kernels = ["triton.jit", "jit", "numba.njit(cache=True)", "numba.cuda.jit", "torch.jit.script", "partial(jax.jit, static_argnums=0)"];
+    let kernels = [
+        "triton.jit",
+        "jit",
+        "numba.njit(cache=True)",
+        "numba.cuda.jit",
+        "torch.jit.script",
+        "partial(jax.jit, static_argnums=0)",
+    ];
     for decorator in kernels {
         let golden = format!("@{decorator}\ndef f(x):\n    return x + 1\n");
         let result = hollow(NO_BASE, &[("m.py", golden.as_str())], Variant::Full).expect("hollows");
@@ -172,7 +182,12 @@ fn definition(unit: &'static str) -> impl Strategy<Value = Vec<String>> {
     let body = prop_oneof![
         Just(vec!["return 1".to_owned()]),
         Just(vec!["\"\"\"Words.\"\"\"".to_owned()]),
-        Just(vec!["'''Words,".to_owned(), "on two lines.'''".to_owned(), "# why".to_owned(), "yield 2".to_owned()]),
+        Just(vec![
+            "'''Words,".to_owned(),
+            "on two lines.'''".to_owned(),
+            "# why".to_owned(),
+            "yield 2".to_owned()
+        ]),
         Just(vec!["\"words\"; x = 1; return x  # done".to_owned()]),
         Just(vec!["if a:".to_owned(), format!("{unit}return b"), "else: return 'ü'".to_owned()]),
         Just(vec!["pass".to_owned()]),
@@ -198,17 +213,15 @@ fn definition(unit: &'static str) -> impl Strategy<Value = Vec<String>> {
         let class = header.starts_with("class");
         lines.extend(header.replace("{}", &name).split('\n').map(str::to_owned));
         let body = if class { vec!["field: int = 1".to_owned()] } else { body };
-        lines.extend(body.iter().enumerate().map(|(at, line)| {
-            // The second line of a string is not code; indenting it does no harm.
-            let _ = at;
-            format!("{unit}{line}")
-        }));
+        // The second line of a string is not code; indenting it does no harm.
+        lines.extend(body.iter().map(|line| format!("{unit}{line}")));
         lines
     });
     leaf.prop_recursive(3, 24, 3, move |inner| {
         (prop::collection::vec(inner, 1..4), "[f-h]", any::<bool>(), any::<bool>()).prop_map(
             move |(inner, name, class, conditional)| {
-                let mut lines = vec![if class { format!("class {name}:") } else { format!("def {name}(a, b):") }];
+                let mut lines =
+                    vec![if class { format!("class {name}:") } else { format!("def {name}(a, b):") }];
                 let indent = if conditional { unit.repeat(2) } else { unit.to_owned() };
                 if conditional {
                     lines.push(format!("{unit}if a:"));
