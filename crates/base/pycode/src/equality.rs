@@ -4,9 +4,8 @@ use ruff_python_ast::comparable::{ComparableModModule, ComparableStmt};
 use ruff_python_ast::helpers::is_docstring_stmt;
 use ruff_python_ast::visitor::transformer::{Transformer, walk_stmt};
 use ruff_python_ast::{ElifElseClause, ModModule, Stmt, StmtPass, Suite};
-use ruff_python_parser::parse_module;
 
-use crate::module::{Module, ParseError};
+use crate::module::{ParseError, parse_bounded};
 
 /// Whether two texts have the same syntax tree apart from docstrings, comments, formatting, quoting, redundant
 /// parentheses and line positions. `elif` equals `else:` with one `if` in it, as it does in Python's own tree, and a
@@ -14,31 +13,19 @@ use crate::module::{Module, ParseError};
 /// and it differs from `f"x={x!r}"`. Errors name the text that does not parse, `a` or `b`.
 pub fn ast_equal(a: &str, b: &str) -> Result<bool, ParseError> {
     if a == b {
-        Module::parse("a", a)?;
-        return Ok(true);
+        return parse_bounded("a", a).map(|_| true);
     }
     let (a, b) = (normalised_module("a", a)?, normalised_module("b", b)?);
     Ok(ComparableModModule::from(&a) == ComparableModModule::from(&b))
 }
 
 fn normalised_module(name: &str, source: &str) -> Result<ModModule, ParseError> {
-    match parse_module(source) {
-        Ok(parsed) => {
-            let mut module = parsed.into_syntax();
-            if module.body.first().is_some_and(is_docstring_stmt) {
-                module.body.remove(0);
-            }
-            Normalise.visit_body(&mut module.body);
-            Ok(module)
-        }
-        // Parsed again for an error that says where.
-        Err(_) => Err(Module::parse(name, source).err().unwrap_or(ParseError {
-            file: name.to_owned(),
-            line: 1,
-            column: 1,
-            what: "could not be parsed".to_owned(),
-        })),
+    let mut module = parse_bounded(name, source)?.into_syntax();
+    if module.body.first().is_some_and(is_docstring_stmt) {
+        module.body.remove(0);
     }
+    Normalise.visit_body(&mut module.body);
+    Ok(module)
 }
 
 /// A function's body as compared: docstrings out, `elif` folded. Owns the tree that [`same_statements`] borrows.

@@ -1,7 +1,9 @@
 //! What a file defines, and where it fails to parse.
 
 use infradev_model::{Class, Classified};
-use infradev_pycode::{Accessor, DefinitionKind, Module, TopLevelKind, top_level_names};
+use infradev_pycode::{
+    Accessor, DefinitionKind, Module, TopLevelKind, Variant, ast_equal, hollow, top_level_names,
+};
 
 const SOURCE: &str = r#"
 import abc
@@ -99,6 +101,27 @@ fn python_2_and_null_bytes_are_errors_not_panics() {
         assert!(Module::parse("a.py", text).is_err(), "{text:?}");
     }
     assert!(Module::parse("a.py", "").is_ok());
+}
+
+#[test]
+fn a_text_nested_without_end_is_refused_and_one_nested_deeply_is_read() {
+    let nests: [fn(usize) -> String; 5] = [
+        |n| format!("def f():\n    return {}1\n", "-".repeat(n)),
+        |n| format!("def f():\n    return {}1\n", "1 + ".repeat(n)),
+        |n| format!("def f():\n    return a{}\n", ".a".repeat(n)),
+        |n| format!("def f():\n    return {}1\n", "lambda: ".repeat(n)),
+        |n| format!("def f():\n    return {}{}\n", "[".repeat(n), "]".repeat(n)),
+    ];
+    for nest in nests {
+        let error = Module::parse("deep.py", &nest(20_000)).expect_err("is too deep");
+        assert_eq!(error.line, 2);
+        assert!(error.what.contains("levels deep"), "{error}");
+        let deep = nest(240);
+        let golden = [("deep.py", deep.as_str())];
+        let base = [("deep.py", deep.replace("def f", "def g"))];
+        assert_eq!(hollow(&base, &golden, Variant::Full).expect("hollows").kept.len(), 1);
+        assert!(ast_equal(&deep, &format!("{deep}# the same")).expect("parse"));
+    }
 }
 
 #[test]
