@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use infradev_model::{Digest, DigestBuilder};
 use infradev_supervise::{Invocation, SuperviseError};
-use pep508_rs::MarkerEnvironment;
 use serde::Deserialize;
 
 use crate::error::PyenvError;
+use crate::marker::MarkerValues;
 
 const DESCRIBE: &str = include_str!("describe.py");
 
@@ -35,7 +35,7 @@ pub(crate) struct Interpreter {
     pub site: PathBuf,
     pub site_folders: Vec<PathBuf>,
     distributions: BTreeMap<String, String>,
-    pub markers: MarkerEnvironment,
+    pub markers: MarkerValues,
 }
 
 impl Interpreter {

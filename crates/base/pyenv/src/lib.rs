@@ -23,10 +23,12 @@ mod error;
 mod events;
 mod interpreter;
 mod lock;
+mod marker;
 mod uv;
 
 pub use environments::{Definition, Environment, Environments};
 pub use error::PyenvError;
 pub use events::{Event, Events, Quiet};
 pub use lock::{Lock, Package, Resolved};
+pub use marker::MarkerValues;
 pub use uv::PASSED_TO_UV;

@@ -7,9 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use pep508_rs::{MarkerEnvironment, Requirement, VerbatimUrl, VersionOrUrl};
+use pep440_rs::Version;
 
 use crate::error::PyenvError;
+use crate::interpreter::normalised;
+use crate::marker::{Marker, MarkerValues};
 
 /// Options that say where packages come from. Hashes fix what they hold, so these don't take part in the key.
 const INDEX_OPTIONS: [&str; 3] = ["--index-url", "-i", "--extra-index-url"];
@@ -21,9 +23,12 @@ const HASHES: [(&str, usize); 3] = [("sha256", 64), ("sha384", 96), ("sha512", 1
 #[derive(Debug, Clone)]
 struct Pin {
     line: usize,
-    requirement: Requirement<VerbatimUrl>,
+    /// Normalised as in PEP 503.
+    name: String,
     version: String,
     hashes: BTreeSet<String>,
+    /// Absent where the pin counts on every interpreter.
+    marker: Option<Marker>,
 }
 
 /// A parsed lock: pins with their markers, before an interpreter decides which of them count.
@@ -66,17 +71,23 @@ impl Lock {
     }
 
     /// The pins whose markers hold for this interpreter.
-    pub fn resolve(&self, markers: &MarkerEnvironment) -> Result<Resolved, PyenvError> {
+    pub fn resolve(&self, markers: &MarkerValues) -> Result<Resolved, PyenvError> {
         let mut set: BTreeMap<String, (usize, Package)> = BTreeMap::new();
-        for pin in self.pins.iter().filter(|pin| pin.requirement.evaluate_markers(markers, &[])) {
-            let name = pin.requirement.name.to_string();
+        for pin in &self.pins {
+            let refuse =
+                |reason: String| PyenvError::Lock { path: self.path.clone(), line: pin.line, reason };
+            let counts = pin.marker.as_ref().map_or(Ok(true), |marker| marker.holds(markers));
+            if !counts.map_err(refuse)? {
+                continue;
+            }
+            let name = pin.name.clone();
             if let Some((first, package)) = set.get_mut(&name) {
                 if package.version != pin.version {
                     let reason = format!(
                         "`{name}` is pinned to {} here and to {} on line {first}",
                         pin.version, package.version
                     );
-                    return Err(PyenvError::Lock { path: self.path.clone(), line: pin.line, reason });
+                    return Err(refuse(reason));
                 }
                 package.hashes.extend(pin.hashes.iter().cloned());
                 continue;
@@ -148,14 +159,14 @@ fn parse_line(line: usize, text: &str) -> Result<Option<Pin>, String> {
     if looks_like_path || spec.contains("://") || spec.contains(" @ ") {
         return Err(format!("`{spec}` is a url or path; only `name==version` from an index is accepted"));
     }
-    let requirement = Requirement::<VerbatimUrl>::from_str(spec)
-        .map_err(|e| format!("`{spec}` is no requirement: {}", first_line(&e.to_string())))?;
-    let version = match &requirement.version_or_url {
-        Some(VersionOrUrl::VersionSpecifier(specifiers)) => exact(specifiers),
-        _ => None,
+    let (pinned, marker) = match spec.split_once(';') {
+        Some((pinned, marker)) => (pinned.trim(), marker.trim()),
+        None => (spec, ""),
     };
-    let Some(version) = version else {
-        return Err(format!("`{}` is not pinned with `==`", requirement.name));
+    let (name, version) = parse_pin(pinned)?;
+    let marker = match marker {
+        "" => None,
+        text => Some(Marker::parse(text).map_err(|reason| format!("marker `{text}`: {reason}"))?),
     };
     let mut hashes = BTreeSet::new();
     for option in options.split_whitespace() {
@@ -165,17 +176,35 @@ fn parse_line(line: usize, text: &str) -> Result<Option<Pin>, String> {
         hashes.insert(checked_hash(hash)?);
     }
     if hashes.is_empty() {
-        return Err(format!("`{}` has no --hash", requirement.name));
+        return Err(format!("`{name}` has no --hash"));
     }
-    Ok(Some(Pin { line, requirement, version, hashes }))
+    Ok(Some(Pin { line, name: normalised(name), version, hashes, marker }))
 }
 
-/// The version of a single `==` (or `===`) without a wildcard.
-fn exact(specifiers: &pep508_rs::pep440_rs::VersionSpecifiers) -> Option<String> {
-    use pep508_rs::pep440_rs::Operator;
-    let mut each = specifiers.iter();
-    let only = each.next().filter(|_| specifiers.len() == 1)?;
-    matches!(only.operator(), Operator::Equal | Operator::ExactEqual).then(|| only.version().to_string())
+/// `name==version` or `name[extra]==version`. Extras ask for other packages, which a lock pins on lines of their own.
+fn parse_pin(text: &str) -> Result<(&str, String), String> {
+    let alphanumeric = |c: char| c.is_ascii_alphanumeric();
+    let in_name = |c: char| alphanumeric(c) || matches!(c, '-' | '_' | '.');
+    let end = text.find(|c| !in_name(c)).unwrap_or(text.len());
+    let (name, rest) = text.split_at(end);
+    if !name.starts_with(alphanumeric) || !name.ends_with(alphanumeric) {
+        return Err(format!("`{text}` does not start with the name of a package"));
+    }
+    let mut rest = rest.trim_start();
+    if let Some(extras) = rest.strip_prefix('[') {
+        let known = |c: char| in_name(c) || matches!(c, ',' | ' ');
+        let Some((_, after)) = extras.split_once(']').filter(|(inside, _)| inside.chars().all(known)) else {
+            return Err(format!("the extras of `{name}` are not closed by `]`"));
+        };
+        rest = after.trim_start();
+    }
+    let version = rest.strip_prefix("==").map(|rest| rest.strip_prefix('=').unwrap_or(rest).trim());
+    let Some(version) = version.filter(|version| !version.contains([',', '*'])) else {
+        return Err(format!("`{name}` is not pinned with `==`"));
+    };
+    let version = Version::from_str(version)
+        .map_err(|e| format!("`{version}` is no version: {}", first_line(&e.to_string())))?;
+    Ok((name, version.to_string()))
 }
 
 fn checked_hash(hash: &str) -> Result<String, String> {
@@ -200,7 +229,7 @@ mod tests {
         let hashes = prop::collection::btree_set("sha256:[0-9a-f]{64}", 1..4);
         prop::collection::btree_map(
             "[a-z][a-z0-9]{0,6}(-[a-z0-9]{1,3})?",
-            ("[1-9]\\.[0-9]{1,2}", hashes),
+            ("[1-9]\\.[1-9][0-9]?", hashes),
             1..6,
         )
     }
@@ -225,7 +254,7 @@ mod tests {
             let parsed: BTreeMap<String, (String, BTreeSet<String>)> = lock
                 .pins
                 .into_iter()
-                .map(|pin| (pin.requirement.name.to_string(), (pin.version, pin.hashes)))
+                .map(|pin| (pin.name, (pin.version, pin.hashes)))
                 .collect();
             prop_assert_eq!(parsed, pins);
         }
