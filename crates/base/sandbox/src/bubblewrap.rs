@@ -41,7 +41,6 @@ struct Builder {
 pub(crate) fn arguments(
     spec: &SandboxSpec,
     privileged: bool,
-    status_fd: (OwnedFd, RawFd),
     first_free_fd: RawFd,
 ) -> Result<Arguments, SandboxError> {
     check(spec)?;
@@ -71,8 +70,6 @@ pub(crate) fn arguments(
     } else {
         b.push(["--unshare-user"]);
     }
-    b.push(["--json-status-fd", &status_fd.1.to_string()]);
-    b.fds.push(status_fd);
     b.root(spec)?;
     let mut mounts: Vec<&Mount> = spec.mounts.iter().collect();
     mounts.sort_by_key(|mount| mount.target.components().count());
