@@ -10,6 +10,7 @@ mod check;
 mod classify;
 mod diff;
 mod error;
+mod hunks;
 mod matching;
 mod parse;
 mod parts;

@@ -60,7 +60,7 @@ fn write_file(file: &FilePatch, out: &mut Vec<u8>) {
             let marker = |mark: &[u8], name: &[u8], absent: bool, out: &mut Vec<u8>| {
                 let name: &[u8] = if absent { b"/dev/null" } else { name };
                 // git ends a name with a space in it by a tab, so that other tools see where it ends.
-                let tab: &[u8] = if name.contains(&b' ') && !name.starts_with(b"\"") { b"\t" } else { b"" };
+                let tab: &[u8] = if name.contains(&b' ') { b"\t" } else { b"" };
                 put(out, &[mark, name, tab]);
             };
             marker(b"--- ", &old, file.change == Change::Create, out);

@@ -245,9 +245,9 @@ pub(crate) fn walk<'a>(body: &'a [Stmt], scope: &Scope, visit: &mut dyn FnMut(&S
 /// The blocks of a compound statement that opens no scope.
 pub(crate) fn blocks(statement: &Stmt) -> Vec<&[Stmt]> {
     match statement {
-        Stmt::If(s) => {
-            std::iter::once(&s.body[..]).chain(s.elif_else_clauses.iter().map(|clause| &clause.body[..])).collect()
-        }
+        Stmt::If(s) => std::iter::once(&s.body[..])
+            .chain(s.elif_else_clauses.iter().map(|clause| &clause.body[..]))
+            .collect(),
         Stmt::For(s) => vec![&s.body, &s.orelse],
         Stmt::While(s) => vec![&s.body, &s.orelse],
         Stmt::With(s) => vec![&s.body],
@@ -317,13 +317,15 @@ pub(crate) fn is_abstract(function: &StmtFunctionDef) -> bool {
 pub(crate) fn is_jit_kernel(function: &StmtFunctionDef) -> bool {
     function.decorator_list.iter().any(|decorator| {
         let name = decorator_name(decorator);
-        match name.as_slice() {
-            [.., "jit", "script" | "script_method" | "export"] => true,
-            [.., "jit" | "njit" | "pjit" | "vectorize" | "guvectorize" | "stencil" | "cfunc"] => true,
-            [.., "prim_func"] => true,
-            ["cute" | "gluon" | "cutile" | "ct", .., "kernel"] => true,
-            _ => false,
-        }
+        matches!(
+            name.as_slice(),
+            [.., "jit", "script" | "script_method" | "export"]
+                | [
+                    ..,
+                    "jit" | "njit" | "pjit" | "vectorize" | "guvectorize" | "stencil" | "cfunc" | "prim_func"
+                ]
+                | ["cute" | "gluon" | "cutile" | "ct", .., "kernel"]
+        )
     })
 }
 

@@ -93,6 +93,13 @@ pub struct Hollowed {
     pub unparsed: Vec<ParseError>,
 }
 
+impl Hollowed {
+    /// Whether the change added a function that could be hollowed.
+    pub fn is_applicable(&self) -> bool {
+        !self.hollowed.is_empty()
+    }
+}
+
 /// A hollow file that broke: a fault of this crate, never of the input.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HollowError {
@@ -130,11 +137,11 @@ const CONSTRUCTORS: [&str; 5] = ["__init__", "__post_init__", "__new__", "__init
 /// base has. Generators, coroutines and context managers stay what they are: they raise when they are first run.
 ///
 /// Files whose path doesn't end in `.py` are passed on. The result is parsed again and its signatures compared.
-pub fn hollow<B, G>(base: &[(B, B)], golden: &[(G, G)], variant: Variant) -> Result<Hollowed, HollowError>
-where
-    B: AsRef<str>,
-    G: AsRef<str>,
-{
+pub fn hollow(
+    base: &[(impl AsRef<str>, impl AsRef<str>)],
+    golden: &[(impl AsRef<str>, impl AsRef<str>)],
+    variant: Variant,
+) -> Result<Hollowed, HollowError> {
     let mut result = Hollowed::default();
     let mut broken_in_base = HashSet::new();
     let mut base_modules = Vec::new();
@@ -270,7 +277,8 @@ fn hollow_body(module: &Module, qualified_name: &str, function: &StmtFunctionDef
 /// Parses the hollow text and compares every definition outside the replaced bodies, in order.
 fn check(golden: &Module, text: &str, replaced: &[Span]) -> Result<(), HollowError> {
     let hollow = Module::parse(golden.path(), text).map_err(HollowError::Unparseable)?;
-    let outside = |d: &crate::Definition| !replaced.iter().any(|s| s.start <= d.span.start && d.span.end <= s.end);
+    let outside =
+        |d: &crate::Definition| !replaced.iter().any(|s| s.start <= d.span.start && d.span.end <= s.end);
     let describe = |d: &crate::Definition| {
         let decorators: String = d.decorators.iter().map(|decorator| format!("@{decorator} ")).collect();
         let generator = if d.is_generator { " (generator)" } else { "" };
@@ -311,7 +319,8 @@ impl<'a> Known<'a> {
             walk(module.body(), &Scope::module(), &mut |site| {
                 known.names.insert((module.path().to_owned(), site.qualified_name.clone(), site.accessor()));
                 if let Some(function) = site.function() {
-                    let name = QualifiedName { path: module.path().to_owned(), name: site.qualified_name.clone() };
+                    let name =
+                        QualifiedName { path: module.path().to_owned(), name: site.qualified_name.clone() };
                     let body = normalised_body(&function.body);
                     let entry = KnownBody { name, function, body };
                     known.bodies.entry(digest(&entry.body)).or_default().push(entry);

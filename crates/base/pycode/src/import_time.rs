@@ -28,8 +28,7 @@ pub(crate) fn runs_on_import(modules: &[Module]) -> HashSet<QualifiedName> {
         if let Some(function) = reach.files[at].functions.get(name.as_str()).copied() {
             let mut calls = Calls::default();
             calls.visit_body(&function.body);
-            let class = name.rsplit_once('.').map(|(class, _)| class.to_owned());
-            reach.follow(at, class.as_deref(), calls);
+            reach.follow(at, Some(&name), calls);
         }
     }
     let path = |at: usize| reach.files[at].path.to_owned();
@@ -57,9 +56,14 @@ impl<'a> File<'a> {
             instances: HashMap::new(),
         };
         walk(module.body(), &Scope::module(), &mut |site| {
+            let name = site.qualified_name.clone();
             match site.node {
-                Node::Function(function) => drop(file.functions.insert(site.qualified_name.clone(), function)),
-                Node::Class(class) => drop(file.classes.insert(site.qualified_name.clone(), class)),
+                Node::Function(function) => {
+                    file.functions.insert(name, function);
+                }
+                Node::Class(class) => {
+                    file.classes.insert(name, class);
+                }
             }
             true
         });
@@ -76,10 +80,11 @@ impl<'a> File<'a> {
             Stmt::Import(import) => {
                 for alias in &import.names {
                     let full: Vec<&str> = alias.name.split('.').collect();
-                    match &alias.asname {
-                        Some(local) => drop(self.imports.insert(local.as_str(), full)),
-                        None => drop(self.imports.insert(full[0], vec![full[0]])),
-                    }
+                    let (local, full) = match &alias.asname {
+                        Some(local) => (local.as_str(), full),
+                        None => (full[0], vec![full[0]]),
+                    };
+                    self.imports.insert(local, full);
                 }
             }
             Stmt::ImportFrom(import) => {
@@ -90,7 +95,8 @@ impl<'a> File<'a> {
                 }
             }
             Stmt::Assign(assign) => {
-                if let ([Expr::Name(target)], Expr::Call(call)) = (assign.targets.as_slice(), &*assign.value) {
+                if let ([Expr::Name(target)], Expr::Call(call)) = (assign.targets.as_slice(), &*assign.value)
+                {
                     self.instances.insert(target.id.as_str(), dotted(&call.func));
                 }
             }
@@ -114,14 +120,21 @@ struct Reach<'a> {
 }
 
 impl<'a> Reach<'a> {
-    /// Marks what the calls of one place reach. `class` is the class whose method makes them.
-    fn follow(&mut self, at: usize, class: Option<&str>, calls: Calls<'a>) {
+    /// Marks what the calls of one place reach; `within` is the function that makes them.
+    fn follow(&mut self, at: usize, within: Option<&str>, calls: Calls<'a>) {
+        let method = within.map(|name| name.split_once(".<locals>").map_or(name, |(outer, _)| outer));
+        let class = method.and_then(|name| name.rsplit_once('.')).map(|(class, _)| class);
+        for factory in &calls.factories {
+            for (file, name) in self.resolve_within(at, within, factory) {
+                self.mark_inner(file, &name);
+            }
+        }
         for callee in &calls.called {
             if let (["self" | "cls", method], Some(class)) = (callee.as_slice(), class) {
                 self.mark_method(at, class, method, &mut HashSet::new());
                 continue;
             }
-            for (file, name) in self.resolve(at, callee) {
+            for (file, name) in self.resolve_within(at, within, callee) {
                 self.mark(file, &name);
             }
         }
@@ -169,6 +182,16 @@ impl<'a> Reach<'a> {
         }
     }
 
+    /// Marks the functions right inside one, which a decorator with arguments returns to be called.
+    fn mark_inner(&mut self, at: usize, name: &str) {
+        let prefix = format!("{name}.<locals>.");
+        let is_inner = |inner: &&String| inner.strip_prefix(&prefix).is_some_and(|rest| !rest.contains('.'));
+        let inner: Vec<String> = self.files[at].functions.keys().filter(is_inner).cloned().collect();
+        for name in inner {
+            self.mark(at, &name);
+        }
+    }
+
     /// Marks a method where the class or one of its bases defines it.
     fn mark_method(&mut self, at: usize, class: &str, method: &str, visited: &mut HashSet<(usize, String)>) {
         if !visited.insert((at, class.to_owned())) {
@@ -184,6 +207,19 @@ impl<'a> Reach<'a> {
                 self.mark_method(file, &base, method, visited);
             }
         }
+    }
+
+    /// What a name means in a function: one of its own definitions or of the functions around it, else the module's.
+    fn resolve_within(&self, at: usize, within: Option<&str>, callee: &[&str]) -> Vec<(usize, String)> {
+        let mut scope = within;
+        while let Some(name) = scope {
+            let local = format!("{name}.<locals>.{}", callee.join("."));
+            if self.files[at].functions.contains_key(&local) || self.files[at].classes.contains_key(&local) {
+                return vec![(at, local)];
+            }
+            scope = name.rsplit_once(".<locals>.").map(|(outer, _)| outer);
+        }
+        self.resolve(at, callee)
     }
 
     /// The functions and classes that a dotted name may mean in a file.
@@ -233,6 +269,8 @@ impl<'a> Reach<'a> {
 #[derive(Default)]
 struct Calls<'a> {
     called: Vec<Vec<&'a str>>,
+    /// Called to make a decorator, whose result is called in turn.
+    factories: Vec<Vec<&'a str>>,
     entered: Vec<Vec<&'a str>>,
     classes: Vec<&'a StmtClassDef>,
 }
@@ -268,7 +306,11 @@ impl<'a> Visitor<'a> for Calls<'a> {
     }
 
     fn visit_decorator(&mut self, decorator: &'a ruff_python_ast::Decorator) {
-        self.called.push(decorator_name(decorator));
+        let name = decorator_name(decorator);
+        if decorator.expression.is_call_expr() {
+            self.factories.push(name.clone());
+        }
+        self.called.push(name);
         visitor::walk_decorator(self, decorator);
     }
 

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use infradev_model::{Class, Classified};
 use ruff_python_ast::token::Tokens;
-use ruff_python_ast::{ModModule, Stmt};
+use ruff_python_ast::visitor::source_order::{SourceOrderVisitor, TraversalSignal};
+use ruff_python_ast::{AnyNodeRef, ModModule, Stmt};
 use ruff_python_parser::{Parsed, parse_module};
 use ruff_text_size::{Ranged, TextRange};
 
@@ -65,13 +66,8 @@ pub struct Module {
 impl Module {
     /// Parses `source` with the newest Python grammar; `path` only names the file in errors and results.
     pub fn parse(path: &str, source: &str) -> Result<Module, ParseError> {
-        match parse_module(source) {
-            Ok(parsed) => Ok(Module { path: path.to_owned(), source: source.to_owned(), parsed }),
-            Err(error) => {
-                let (line, column) = line_column(source, error.location.start().to_usize());
-                Err(ParseError { file: path.to_owned(), line, column, what: error.error.to_string() })
-            }
-        }
+        let parsed = parse_bounded(path, source)?;
+        Ok(Module { path: path.to_owned(), source: source.to_owned(), parsed })
     }
 
     /// The path that the caller gave.
@@ -134,6 +130,50 @@ impl Module {
     }
 }
 
+/// How deep a tree may nest, in nodes. Code that people write stays below 100; Python's own compiler gives up at some
+/// thousands. What walks, copies, compares and drops trees recurses, and a test thread's stack is 2 MiB.
+const MAX_DEPTH: usize = 500;
+
+/// Parses, and refuses trees that would overflow the stack of those who walk them.
+pub(crate) fn parse_bounded(path: &str, source: &str) -> Result<Parsed<ModModule>, ParseError> {
+    let at = |offset: usize, what: String| {
+        let (line, column) = line_column(source, offset);
+        ParseError { file: path.to_owned(), line, column, what }
+    };
+    let parsed = parse_module(source)
+        .map_err(|error| at(error.location.start().to_usize(), error.error.to_string()))?;
+    let mut depth = Depth { now: 0, too_deep: None };
+    depth.visit_body(&parsed.syntax().body);
+    match depth.too_deep {
+        None => Ok(parsed),
+        Some(offset) => {
+            // Dropping recurses too: a tree of a hundred thousand levels would overflow right here, so it is leaked.
+            std::mem::forget(parsed);
+            Err(at(offset, format!("nested more than {MAX_DEPTH} levels deep")))
+        }
+    }
+}
+
+/// Finds where a tree gets too deep, without going deeper itself.
+struct Depth {
+    now: usize,
+    too_deep: Option<usize>,
+}
+
+impl<'a> SourceOrderVisitor<'a> for Depth {
+    fn enter_node(&mut self, node: AnyNodeRef<'a>) -> TraversalSignal {
+        self.now += 1;
+        if self.now > MAX_DEPTH {
+            self.too_deep.get_or_insert(node.start().to_usize());
+        }
+        if self.too_deep.is_some() { TraversalSignal::Skip } else { TraversalSignal::Traverse }
+    }
+
+    fn leave_node(&mut self, _: AnyNodeRef<'a>) {
+        self.now -= 1;
+    }
+}
+
 fn line_column(source: &str, offset: usize) -> (usize, usize) {
     let mut offset = offset.min(source.len());
     while !source.is_char_boundary(offset) {
@@ -141,6 +181,7 @@ fn line_column(source: &str, offset: usize) -> (usize, usize) {
     }
     let before = &source[..offset];
     let line_start = before.rfind(['\r', '\n']).map_or(0, |at| at + 1);
-    let newlines = before.matches('\n').count() + before.matches('\r').count() - before.matches("\r\n").count();
+    let newlines =
+        before.matches('\n').count() + before.matches('\r').count() - before.matches("\r\n").count();
     (newlines + 1, before[line_start..].chars().count() + 1)
 }

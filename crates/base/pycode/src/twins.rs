@@ -183,7 +183,9 @@ impl<'a> Reached<'a> {
             }
             match statement {
                 Stmt::Assert(assert) => reached.own = Some(Expectation::Assert(assert)),
-                Stmt::Expr(_) if is_assertion_call(statement) => reached.own = Some(Expectation::Call(statement)),
+                Stmt::Expr(_) if is_assertion_call(statement) => {
+                    reached.own = Some(Expectation::Call(statement))
+                }
                 Stmt::With(with) => match swallowed_by(with) {
                     Some(exception) => raises = exception.map(Expectation::Raises).or(raises),
                     None => reached.enter(&with.body),

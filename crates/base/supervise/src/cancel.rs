@@ -37,3 +37,16 @@ pub fn cancelled() -> bool {
 pub(crate) fn cancel_fd() -> Option<BorrowedFd<'static>> {
     wake_fd().map(AsFd::as_fd)
 }
+
+/// Ends when [`cancel`] is called, or at once if it was. For `select!` beside work that can be given up.
+pub async fn cancel_requested() {
+    if cancelled() {
+        return;
+    }
+    let copy = wake_fd().and_then(|fd| fd.try_clone().ok());
+    match copy.map(crate::readiness::watch_readable) {
+        Some(Ok(fd)) => drop(fd.readable().await),
+        // Without a descriptor to wait on nothing wakes us; the work beside this future goes on to its own end.
+        _ => std::future::pending().await,
+    }
+}

@@ -42,3 +42,11 @@ pub(crate) fn kill_group(pid: i32) {
         }
     }
 }
+
+/// Sends a signal to the process that the descriptor stands for; nothing happens if it is gone.
+pub(crate) fn send(fd: RawFd, signal: i32) {
+    // SAFETY: pidfd_send_signal takes integers and an optional pointer, null here.
+    unsafe {
+        libc::syscall(libc::SYS_pidfd_send_signal, fd, signal, std::ptr::null::<libc::siginfo_t>(), 0);
+    }
+}
