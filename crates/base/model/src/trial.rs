@@ -34,6 +34,12 @@ pub struct TrialInputs {
     pub repeat: u32,
     /// Seed of order, canaries and probe inputs, where one is fixed.
     pub seed: Option<u64>,
+    /// Whether cases ran in shuffled order.
+    pub shuffled: bool,
+    /// Whether it ended at the first case that rejected the patch.
+    pub early_stop: bool,
+    /// Whether all candidate twins were tried.
+    pub candidates: bool,
 }
 
 impl TrialInputs {

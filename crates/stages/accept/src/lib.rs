@@ -1,0 +1,5 @@
+//! Acceptance: golden passes every probe N times; base, hollow and each adversarial patch are rejected.
+
+mod accepting;
+
+pub use accepting::{AcceptError, AcceptPlan, OnAccept, run};
