@@ -108,13 +108,17 @@ class NothingToPerturb(Exception):
     """The expectation holds no element that could be wrong."""
 
 
-def perturb(want: Any) -> Any:
-    """``want`` with one element clearly wrong: by half its size or the array's typical size, whichever is more."""
+def perturb(want: Any, *, exact: bool = True) -> Any:
+    """``want`` with one element clearly wrong.
+
+    A number is off by half its size or the array's typical size, whichever is more; an integer that is compared exactly
+    by one.
+    """
     if isinstance(want, dict):
-        return _first(list(want.items()), lambda pairs: dict(pairs))
+        return _first(list(want.items()), lambda pairs: dict(pairs), exact)
     if isinstance(want, (list, tuple)):
         kind = type(want)
-        return _first(list(enumerate(want)), lambda pairs: kind(value for _, value in pairs))
+        return _first(list(enumerate(want)), lambda pairs: kind(value for _, value in pairs), exact)
     if isinstance(want, bool):
         return not want
     if isinstance(want, str):
@@ -131,23 +135,24 @@ def perturb(want: Any) -> Any:
     if array.dtype.kind == "b":
         array[(0,) * array.ndim] = not array[(0,) * array.ndim]
         return array
-    if array.dtype.kind in "iu":
+    if array.dtype.kind in "iu" and exact:
         place = (0,) * array.ndim
-        array[place] += 1 if array[place] < numpy.iinfo(array.dtype).max else -1
+        array[place] = int(array[place]) + (1 if array[place] < numpy.iinfo(array.dtype).max else -1)
         return array
     work = array.astype(numpy.complex128 if array.dtype.kind == "c" else numpy.float64)
     finite = numpy.where(numpy.isfinite(work), numpy.abs(work), 0.0)
     index = numpy.unravel_index(int(numpy.argmax(finite)), finite.shape)
-    typical = float(numpy.sqrt(numpy.mean(finite**2))) or 1.0
+    largest = float(finite.max()) or 1.0
+    typical = largest * float(numpy.sqrt(numpy.mean((finite / largest) ** 2))) or 1.0
     base = work[index] if numpy.isfinite(work[index]) else 0.0
     work[index] = base + max(0.5 * float(finite[index]), typical)
     return work
 
 
-def _first(items: list[tuple[Any, Any]], build: Callable[[list[tuple[Any, Any]]], Any]) -> Any:
+def _first(items: list[tuple[Any, Any]], build: Callable[[list[tuple[Any, Any]]], Any], exact: bool) -> Any:
     for position, (key, value) in enumerate(items):
         try:
-            changed = perturb(value)
+            changed = perturb(value, exact=exact)
         except NothingToPerturb:
             continue
         return build(items[:position] + [(key, changed)] + items[position + 1 :])

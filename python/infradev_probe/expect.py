@@ -43,6 +43,7 @@ class Recorder:
         self.last: Callable[[Any], bool] | None = None  # expected -> whether it would pass
         self.expected: Any = None
         self.twin: Any = _UNSET
+        self.exact = True
 
     def toothless(self, twin: Callable[[Any], Any] | None) -> str | None:
         """Why the case proves nothing, or None. Call once, after it has passed."""
@@ -56,7 +57,7 @@ class Recorder:
             wrong = twin(self.expected)
         else:
             try:
-                wrong = perturb(self.expected)
+                wrong = perturb(self.expected, exact=self.exact)
             except NothingToPerturb as reason:
                 return f"its last expectation has no teeth: {reason}"
         if self.last(wrong):
@@ -92,10 +93,12 @@ def _settle(
     value: Any,
     twin: Any = _UNSET,
     entries: list[dict[str, Any]] | None = None,
+    exact: bool = True,
 ) -> None:
     if _recorder is not None:
         _recorder.count += 1
         _recorder.last, _recorder.expected, _recorder.twin = again, value, twin
+        _recorder.exact = exact
         entry = {"kind": kind, "what": what, "ok": ok, "expected": expected, "got": got, "detail": detail[:500]}
         if len(_recorder.made) >= _RECORD_LIMIT:
             _recorder.made.pop()  # the first ones, and always the last
@@ -141,7 +144,9 @@ def close(
             limit = None
     again = lambda expected: compare(got, expected, limit).ok
     result = compare(got, want, limit)
-    _settle("close", what, result.ok, short(want), short(got), result.detail, again=again, value=want, twin=twin)
+    exact = limit is None
+    sides = (short(want), short(got), result.detail)
+    _settle("close", what, result.ok, *sides, again=again, value=want, twin=twin, exact=exact)
 
 
 def _dtype_of(value: Any) -> str | None:

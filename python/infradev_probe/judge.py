@@ -20,7 +20,7 @@ from . import expect
 from .cases import case_of
 from .failures import TRACE_LIMIT, bounded, describe, trace_of
 from .frames import ZERO_KEY, Channel, ChannelClosed, FrameError
-from .launcher import packages
+from .installed import packages
 from .worlds import Refused, WorldFailure, Worlds
 
 SCHEMA = 1

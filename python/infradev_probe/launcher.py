@@ -20,6 +20,7 @@ from typing import Any, Callable, Mapping
 
 from . import privileges
 from .frames import ZERO_KEY, Channel, ChannelClosed, Frame, FrameError
+from .installed import packages
 from .sweep import Sweeper
 
 SCHEMA = 1
@@ -41,21 +42,6 @@ class _Launch:
         self.living: dict[int, int] = {}  # pid -> rank, until reaped
         self.sweeper = sweeper
         self.ending = False
-
-
-def packages() -> dict[str, str]:
-    """Installed distributions by the names of their metadata folders (reading each METADATA would cost far more)."""
-    found: dict[str, str] = {}
-    for entry in sys.path:
-        try:
-            names = os.listdir(entry or ".")
-        except OSError:
-            continue
-        for name in names:
-            if name.endswith(".dist-info"):
-                project, _, version = name[: -len(".dist-info")].partition("-")
-                found.setdefault(project, version)
-    return found
 
 
 def _import_framework(names: list[str]) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import faulthandler
 import importlib
+import importlib.metadata
 import os
 import sys
 import time
@@ -58,7 +59,7 @@ def run(channel: Channel, args: dict[str, Any]) -> None:
     arguments = [f"--rootdir={root}", "-o", "addopts=", "-p", "no:cacheprovider", "--import-mode=append"]
     arguments += ["--capture=no", "-q"]
     for name in args["plugins"]:
-        arguments += ["-p", name]
+        arguments += ["-p", _plugin(name)]
     if present:
         try:
             pytest.main(arguments + present, plugins=[session])
@@ -72,11 +73,22 @@ def run(channel: Channel, args: dict[str, Any]) -> None:
     _exit(0)
 
 
+def _plugin(name: str) -> str:
+    """The name by which pytest loads a plugin: its entry point's, where ``name`` is its package or distribution."""
+    module = name.replace("-", "_")
+    entries = importlib.metadata.entry_points(group="pytest11")
+    if name in {entry.name for entry in entries}:
+        return name
+    return next((entry.name for entry in entries if entry.value.split(".")[0].split(":")[0] == module), name)
+
+
 class Official:
     """The pytest plugin, and the state of the one session of this process."""
 
     def __init__(self, send: Any, receive: Any, root: str, files: list[str]) -> None:
         self._root, self._files = root, files
+        self._places = {file: os.path.realpath(os.path.join(root, file)) for file in files}
+        self._known: dict[str, list[str]] = {}
         self._told: set[str] = set()  # files with an uncollectable message or an item
         self._begun: set[str] = set()
         self._broken: set[str] = set()  # files below a conftest that failed when pytest started
@@ -108,10 +120,12 @@ class Official:
             )
 
     def _below(self, path: str) -> list[str]:
-        """The given files that are ``path`` or lie below the folder ``path`` (absolute)."""
-        path = os.path.realpath(path)
-        absolute = {file: os.path.realpath(os.path.join(self._root, file)) for file in self._files}
-        return [file for file, place in absolute.items() if place == path or place.startswith(path.rstrip("/") + os.sep)]
+        """The given files that are ``path`` or lie below the folder ``path``."""
+        if path not in self._known:  # asked once for each item
+            real = os.path.realpath(os.path.join(self._root, path))
+            folder = real.rstrip("/") + os.sep
+            self._known[path] = [file for file, place in self._places.items() if place == real or place.startswith(folder)]
+        return self._known[path]
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_load_initial_conftests(self) -> Generator[None, Any, None]:
@@ -124,6 +138,11 @@ class Official:
             lost = self._below(self._conftest_of(error))
             self._tell_error(lost, error)
             self._broken.update(lost)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_configure(self, config: pytest.Config) -> None:
+        if self._broken:  # before pytest 8 such a file would end the whole collection
+            config.args = [name for name in config.args if not self._broken.intersection(self._below(name))]
 
     def _conftest_of(self, error: BaseException) -> str:
         """The folder whose conftest raised ``error`` as pytest started; the root where it does not show."""

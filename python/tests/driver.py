@@ -11,7 +11,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Sequence
 
 from infradev_probe.frames import ZERO_KEY, Channel, Frame
 
@@ -115,7 +115,7 @@ class Harness:
             self.expect("exited")
         return self.exits[launch, rank]
 
-    def launch(self, size: int, args: dict[str, Any], slot: int = 0, cwd: str = "/", **env: str) -> Launched:
+    def launch(self, size: int, args: dict[str, Any], slot: int = 0, cwd: str = "/", netns: Sequence[int] = (), **env: str) -> Launched:
         number, self.count = self.count, self.count + 1
         ranks, theirs = [], []
         for rank in range(size):
@@ -125,6 +125,7 @@ class Harness:
             ranks.append(RankEnd(Channel(ours, key, b"h"), ours, key, log, stack))
             flags = os.O_CREAT | os.O_APPEND | os.O_RDWR
             theirs += [far.detach(), os.open(log, flags, 0o666), os.open(stack, flags, 0o666)]
+            theirs += [os.dup(netns[rank])] if netns else []
         self.control.send(
             {
                 "type": "launch",
@@ -135,7 +136,7 @@ class Harness:
                 "env": {"PATH": os.environ["PATH"], "OMP_NUM_THREADS": "1", "WORLD_SIZE": str(size), **env},
                 "rank_env": [{"RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(size)],
                 "cwd": cwd,
-                "netns": False,
+                "netns": bool(netns),
                 "args": args,
             },
             fds=theirs,

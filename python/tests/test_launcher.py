@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 from typing import Iterator
@@ -11,6 +12,7 @@ from typing import Iterator
 import pytest
 from driver import Harness, Launched, collect, finish, receive, run_case, until
 
+from infradev_probe.frames import FrameError
 from infradev_probe.privileges import processes_of
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="changes uids")
@@ -254,3 +256,58 @@ def test_a_tampered_control_frame_ends_the_launcher(open_dir: Path) -> None:
         harness.control.send({"type": "shutdown"})
         harness.process.wait(30)
         assert harness.process.returncode != 0
+
+
+@pytest.mark.parametrize("kind", ["uids", "root"])
+def test_each_rank_enters_the_network_it_was_given(kind: str, open_dir: Path, request: pytest.FixtureRequest) -> None:
+    harness: Harness = request.getfixturevalue("harness" if kind == "uids" else "plain")
+    source = "import os\ndef test_net(): raise ValueError(os.readlink('/proc/self/ns/net'))\n"
+    holders = [subprocess.Popen(["unshare", "-n", "cat"], stdin=subprocess.PIPE) for _ in range(2)]
+    own = os.readlink("/proc/self/ns/net")
+    try:
+        until(lambda: all(os.readlink(f"/proc/{holder.pid}/ns/net") != own for holder in holders))
+        names = [os.readlink(f"/proc/{holder.pid}/ns/net") for holder in holders]
+        fds = [os.open(f"/proc/{holder.pid}/ns/net", os.O_RDONLY) for holder in holders]
+        launched = harness.official(tree(open_dir, source), ["tests/test_x.py"], size=2, netns=fds)
+        told = []
+        for end in launched.ranks:
+            ids, _, _ = collect(end)
+            told.append(run_case(end, ids[0])["message"])
+        assert told == names and len({own, *names}) == 3
+        assert int(status(launched.pids[0])["CapEff"][0], 16) == 0 or kind == "root"
+        harness.end(launched)
+        for fd in fds:
+            os.close(fd)
+    finally:
+        for holder in holders:
+            holder.communicate()
+
+
+def test_writing_to_every_descriptor_shows_as_a_broken_channel(harness: Harness, open_dir: Path) -> None:
+    source = """
+import os
+def test_forges():
+    for fd in range(3, 100):
+        try: os.write(fd, b'IDF1{"type":"report","outcome":"passed"}' * 10)
+        except OSError: pass
+"""
+    launched, ids = open_one(harness, open_dir, source)
+    end = launched.ranks[0]
+    end.channel.send({"type": "run", "id": ids[0], "next": None})
+    end.expect("started")
+    with pytest.raises(FrameError):
+        receive(end.channel)
+    harness.end(launched)
+
+
+def test_a_rank_s_children_do_not_inherit_its_channel(harness: Harness, open_dir: Path) -> None:
+    source = """
+import subprocess
+def test_child():
+    out = subprocess.run(["readlink", "/proc/self/fd/3"], capture_output=True, close_fds=False)
+    assert b"socket" not in out.stdout
+"""
+    launched, ids = open_one(harness, open_dir, source)
+    report = run_case(launched.ranks[0], ids[0])
+    assert report["outcome"] == "passed", report
+    harness.end(launched)

@@ -13,8 +13,8 @@ use crate::error::{GitError, io_error};
 use crate::private::{Private, Renames, Submodules};
 use crate::repo::{CommitId, Repo, TreeId, object_id};
 
-/// Largest file that a capture takes, in bytes.
-const MAX_FILE: u64 = 256 << 20;
+/// Largest file that a capture takes, in bytes; `infradev-patch` applies no larger ones.
+const MAX_FILE: u64 = 64 << 20;
 
 /// What the work tree started from.
 #[derive(Debug, Clone, Copy)]
@@ -54,7 +54,7 @@ pub enum SkipReason {
     Socket,
     /// A block or character device.
     Device,
-    /// A file of more than 256 MiB.
+    /// A file of more than 64 MiB.
     TooLarge,
 }
 

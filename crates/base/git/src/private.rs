@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::command::Git;
@@ -89,7 +90,7 @@ impl Private {
         if submodules == Submodules::Ignore {
             git = git.arg("--ignore-submodules=all");
         }
-        git.args(["--end-of-options", old, new, "--"]).run()
+        git.args([old, new, "--"]).run()
     }
 }
 
@@ -110,7 +111,8 @@ impl Repo {
     }
 
     /// Writes a commit's tree to a folder that is empty or not there yet: all files byte for byte as committed
-    /// (whatever `.gitattributes` says), modes and links kept, submodules as empty folders, no `.git`.
+    /// (whatever `.gitattributes` says), modes and links kept, submodules as empty folders, no `.git`. Everyone may read
+    /// the files, whatever the umask: the code under test has another uid.
     ///
     /// # Errors
     /// [`GitError::Occupied`]; [`GitError::Failed`] or [`GitError::Io`], after which nothing is there.
@@ -132,10 +134,29 @@ impl Repo {
             .cwd(&tree)
             .args(["checkout-index", "--all", "--quiet"])
             .run()?;
+        open_to_all(&tree)?;
         fs::rename(&tree, into).map_err(io_error(into))
     }
 }
 
 fn is_empty_folder(place: &Path) -> bool {
     fs::read_dir(place).is_ok_and(|mut entries| entries.next().is_none())
+}
+
+/// Gives folders and programs mode 0755, other files 0644.
+fn open_to_all(place: &Path) -> Result<(), GitError> {
+    let data = fs::symlink_metadata(place).map_err(io_error(place))?;
+    if data.is_symlink() {
+        return Ok(());
+    }
+    let mode = if data.permissions().mode() & 0o100 != 0 { 0o755 } else { 0o644 };
+    if data.permissions().mode() & 0o777 != mode {
+        fs::set_permissions(place, fs::Permissions::from_mode(mode)).map_err(io_error(place))?;
+    }
+    if data.is_dir() {
+        for entry in fs::read_dir(place).map_err(io_error(place))? {
+            open_to_all(&entry.map_err(io_error(place))?.path())?;
+        }
+    }
+    Ok(())
 }

@@ -9,10 +9,12 @@ impl Repo {
     /// (first parents).
     ///
     /// # Errors
-    /// [`GitError::NoSuchPullRequest`]; [`GitError::AmbiguousPullRequest`] where several carry the number and none is on
+    /// [`GitError::NoSuchPullRequest`]; [`GitError::NoSuchCommit`] in a repository without commits;
+    /// [`GitError::AmbiguousPullRequest`] where several carry the number and none is on
     /// the main line.
     pub fn find_pr(&self, number: u64) -> Result<CommitId, GitError> {
         let branch = self.default_branch()?;
+        self.resolve(&branch)?;
         let main_line = self.carrying(number, &branch, true)?;
         if let Some(newest) = main_line.into_iter().next() {
             return Ok(newest);
@@ -44,7 +46,7 @@ impl Repo {
         if main_line {
             git = git.arg("--first-parent");
         }
-        let answer = git.args(["--end-of-options", branch]).run()?;
+        let answer = git.args([branch, "--"]).run()?;
         let text = String::from_utf8_lossy(&answer);
         let commits = text.lines().filter_map(|line| line.split_once(' '));
         let commits = commits.filter(|(_, subject)| pull_request_of(subject) == Some(number));

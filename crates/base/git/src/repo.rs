@@ -161,6 +161,10 @@ impl Repo {
     /// # Errors
     /// [`GitError::NoSuchCommit`], [`GitError::AmbiguousRevision`].
     pub fn resolve(&self, revision: &str) -> Result<CommitId, GitError> {
+        if revision.contains('\0') {
+            let (revision, repo) = (revision.replace('\0', "\\0"), self.git_dir.clone());
+            return Err(GitError::NoSuchCommit { revision, repo, shallow: self.shallow });
+        }
         let output = self
             .git()
             .args(["rev-parse", "--verify", "--end-of-options"])

@@ -31,7 +31,7 @@ fn revisions_resolve_to_commits_and_missing_ones_say_so() {
     }
     let head = repo.resolve("HEAD").unwrap();
     assert_eq!(repo.parent(&head).unwrap().as_str(), first);
-    for name in ["nothing", "0123456789012345678901234567890123456789", "--all", ""] {
+    for name in ["nothing", "ma\0in", "0123456789012345678901234567890123456789", "--all", ""] {
         let error = repo.resolve(name).unwrap_err();
         assert!(matches!(error, GitError::NoSuchCommit { shallow: false, .. }), "{name}: {error}");
         assert_eq!(error.class(), Class::BadInput);
@@ -109,6 +109,13 @@ fn pull_requests_are_found_squashed_merged_and_by_their_last_number() {
     for number in [13, 2, 1] {
         assert!(matches!(repo.find_pr(number), Err(GitError::NoSuchPullRequest { .. })), "{number}");
     }
+}
+
+#[test]
+fn a_repository_without_commits_has_no_pull_request_to_find() {
+    let scratch = Scratch::new();
+    let error = Repo::open(scratch.path()).unwrap().find_pr(1).unwrap_err();
+    assert_eq!((error.class(), matches!(error, GitError::NoSuchCommit { .. })), (Class::BadInput, true));
 }
 
 #[test]

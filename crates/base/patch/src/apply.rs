@@ -10,7 +10,7 @@ use std::path::Path;
 
 use sha1::{Digest, Sha1};
 
-use crate::binary::BinaryPatch;
+use crate::binary::{BinaryPatch, MAX_TOTAL};
 use crate::check::{is_link, refusal_of_link, refused};
 use crate::diff::{Change, Content, FilePatch, Patch};
 use crate::error::{ApplyError, PatchError, Refusal};
@@ -110,6 +110,8 @@ pub fn check_applies(patch: &Patch, root: &Path) -> Result<Applied, ApplyError> 
 struct Plan {
     outputs: BTreeMap<Vec<u8>, Output>,
     removed: BTreeSet<Vec<u8>>,
+    /// Bytes of all outputs.
+    written: usize,
     done: Applied,
 }
 
@@ -139,7 +141,7 @@ impl Plan {
         for file in &patch.files {
             plan.add(file, root, &gone)?;
         }
-        let Plan { outputs, removed, done } = &mut plan;
+        let Plan { outputs, removed, done, .. } = &mut plan;
         removed.retain(|path| !outputs.contains_key(path));
         done.files = outputs.keys().chain(removed.iter()).cloned().collect();
         done.files.sort_unstable();
@@ -189,6 +191,11 @@ impl Plan {
             && let Some(refusal) = refusal_of_link(&file.new_path, &entry.bytes)
         {
             return Err(refused(file, &file.new_path, refusal).into());
+        }
+        self.written = self.written.saturating_add(entry.bytes.len());
+        if self.written > MAX_TOTAL {
+            let what = format!("with it the patch writes more than {MAX_TOTAL} bytes");
+            return Err(ApplyError::Preimage { line, path, what });
         }
         self.outputs.insert(file.new_path.clone(), Output { entry, change: file.change, line });
         Ok(())
@@ -305,9 +312,7 @@ impl Plan {
         for (number, path) in self.outputs.keys().enumerate() {
             let place = tree::join(root, path);
             let replace = || {
-                if let Some(parent) = place.parent() {
-                    fs::create_dir_all(parent)?;
-                }
+                tree::make_parents(root, path)?;
                 if tree::kind(root, path)?.is_some_and(|kind| kind.is_dir()) {
                     tree::remove_empty_folders(&place)?;
                 }

@@ -5,7 +5,10 @@
 use std::io::{Read, Write};
 
 /// Largest file that a binary patch may unpack to, in bytes.
-pub(crate) const MAX_UNPACKED: usize = 256 << 20;
+pub(crate) const MAX_UNPACKED: usize = 64 << 20;
+
+/// Most that all binary changes of a patch, and all files that it writes, may come to together, in bytes.
+pub(crate) const MAX_TOTAL: usize = 256 << 20;
 
 const ALPHABET: &[u8; 85] =
     b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~";

@@ -1,8 +1,11 @@
 //! Refuses hostile content, before any tree is looked at.
 
+use std::collections::BTreeSet;
+
 use crate::diff::{Change, Content, FilePatch, Line, Patch};
 use crate::error::{PatchError, Refusal};
 use crate::paths::show_path;
+use crate::tree::parents;
 
 pub(crate) const LINK: u32 = 0o120000;
 const GITLINK: u32 = 0o160000;
@@ -17,17 +20,15 @@ impl Patch {
     /// # Errors
     /// [`PatchError::Refused`] with the line of the file's header.
     pub fn check(&self) -> Result<(), PatchError> {
-        let mut links = Vec::new();
+        let mut links = BTreeSet::new();
         for file in &self.files {
             check_file(file)?;
             if file.change != Change::Delete && file.new_mode.is_some_and(is_link) {
-                links.push(file.new_path.as_slice());
+                links.insert(file.new_path.as_slice());
             }
         }
         for file in self.files.iter().filter(|file| file.change != Change::Delete) {
-            let below =
-                |link: &&[u8]| file.new_path.strip_prefix(*link).is_some_and(|rest| rest.starts_with(b"/"));
-            if links.iter().any(below) {
+            if parents(&file.new_path).any(|parent| links.contains(parent)) {
                 return Err(refused(file, &file.new_path, Refusal::ThroughLink));
             }
         }

@@ -1,7 +1,7 @@
 //! Reads a patch from bytes.
 
 use crate::apply::Mending;
-use crate::binary::{BinaryChunk, BinaryPatch, Method, decode_line};
+use crate::binary::{BinaryChunk, BinaryPatch, MAX_TOTAL, Method, decode_line};
 use crate::diff::{Change, Content, FilePatch, Index, Patch};
 use crate::error::PatchError;
 use crate::hunks::{hunk_header, number};
@@ -31,7 +31,7 @@ impl Patch {
             mended.push(Mending::TransportCrlf);
         }
         let lines: Vec<&[u8]> = text.split_inclusive(|&b| b == b'\n').collect();
-        let mut reader = Reader { lines, at: 0 };
+        let mut reader = Reader { lines, at: 0, unpacked: 0 };
         let mut files = Vec::new();
         while let Some(line) = reader.peek() {
             if let Some(rest) = line.strip_prefix(b"diff --git ") {
@@ -82,6 +82,8 @@ pub(crate) struct Reader<'a> {
     pub(crate) lines: Vec<&'a [u8]>,
     /// Lines read so far; the next line's number is one more.
     pub(crate) at: usize,
+    /// Bytes that the binary data read so far unpack to.
+    unpacked: usize,
 }
 
 /// A `---` or `+++` line: none where it was not there, then none for `/dev/null`.
@@ -300,6 +302,11 @@ impl<'a> Reader<'a> {
         }
         // The blank line that ends a chunk; a stripped patch may lack it.
         self.at += usize::from(self.peek().is_some());
+        self.unpacked = self.unpacked.saturating_add(size);
+        if self.unpacked > MAX_TOTAL {
+            let what = format!("the binary changes unpack to more than {MAX_TOTAL} bytes together");
+            return Err(PatchError::Syntax { line: head, what });
+        }
         chunk.inflate().map_err(|what| PatchError::Syntax { line: head, what })?;
         Ok(Some(chunk))
     }

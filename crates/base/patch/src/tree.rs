@@ -84,6 +84,20 @@ pub(crate) fn write_new(place: &Path, entry: &Entry) -> io::Result<()> {
     fs::set_permissions(place, fs::Permissions::from_mode(entry.permissions))
 }
 
+/// Makes the folders above `path` that are missing, open to every user whatever the umask: the code under test has
+/// another uid.
+pub(crate) fn make_parents(root: &Path, path: &[u8]) -> io::Result<()> {
+    for parent in parents(path) {
+        let place = join(root, parent);
+        match fs::create_dir(&place) {
+            Ok(()) => fs::set_permissions(&place, fs::Permissions::from_mode(0o755))?,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
 /// Removes the folders above `path` that hold nothing more, up to the root.
 pub(crate) fn prune_above(root: &Path, path: &[u8]) {
     let above: Vec<&[u8]> = parents(path).collect();

@@ -6,7 +6,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use infradev_model::{Class, Classified};
-use infradev_patch::{ApplyError, Ending, Mending, Patch, PatchError, apply, check_applies};
+use infradev_patch::{
+    ApplyError, BinaryChunk, BinaryPatch, Change, Content, Ending, FilePatch, Index, Mending, Method, Patch,
+    PatchError, apply, check_applies,
+};
 use support::{git_apply, read_tree, tree};
 
 const EDIT: &str = "--- a/f\n+++ b/f\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n";
@@ -191,4 +194,41 @@ fn a_binary_change_fits_its_own_content_only() {
     let short = text.replace("0000000000000000000000000000000000000001", "1234567");
     let error = apply(&parse(&short), folder.path()).unwrap_err();
     assert!(error.to_string().contains("--full-index"), "{error}");
+}
+
+#[test]
+fn small_deltas_that_unpack_to_more_than_memory_are_refused() {
+    let base = "x".repeat(1 << 16);
+    let chunk =
+        |deflated: &[u8], size| BinaryChunk { method: Method::Delta, size, deflated: deflated.to_vec() };
+    // 64 KiB copied 1024 times: 64 MiB from a few bytes.
+    let mut delta = vec![0x80, 0x80, 0x04, 0x80, 0x80, 0x80, 0x20];
+    delta.extend([0x80; 1024]);
+    let packed = BinaryChunk::literal(&delta);
+    let zeros = "0".repeat(40);
+    let folder = tempfile::tempdir().unwrap();
+    let files = (0..5).map(|number| {
+        let name = format!("f{number}").into_bytes();
+        fs::write(folder.path().join(format!("f{number}")), &base).unwrap();
+        FilePatch {
+            line: number + 1,
+            change: Change::Modify,
+            old_path: name.clone(),
+            new_path: name,
+            old_mode: None,
+            new_mode: None,
+            index: Some(Index { old: zeros.clone(), new: zeros.clone() }),
+            similarity: None,
+            content: Content::Binary(BinaryPatch {
+                forward: chunk(&packed.deflated, packed.size),
+                reverse: None,
+            }),
+        }
+    });
+    let patch = Patch { files: files.collect(), mended: Vec::new() };
+    let error = apply(&patch, folder.path()).unwrap_err();
+    assert!(
+        error.to_string().starts_with("line 5 of the patch: f4: with it the patch writes more"),
+        "{error}"
+    );
 }

@@ -103,7 +103,7 @@ fn without_lines(mut patch: Patch) -> Patch {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn what_git_diffs_is_read_written_applied_and_turned_round((old, new) in pair()) {

@@ -41,7 +41,7 @@ fn the_last_hunk_takes_a_new_file_with_it_but_leaves_a_change_of_mode() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn each_hunk_taken_back_alone_leaves_the_others_at_their_lines(

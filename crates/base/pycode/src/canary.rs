@@ -134,7 +134,7 @@ const ADJECTIVES: [&str; 24] = [
     "wide",
 ];
 
-/// A helper function's body, a call's arguments, and what the call does not return.
+/// The body of a function, the arguments of a call, and what that call does not return.
 struct Exercise {
     parameters: &'static [&'static str],
     body: String,

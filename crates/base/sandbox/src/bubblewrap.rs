@@ -4,13 +4,14 @@ use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
 use std::io::{Seek, Write};
 use std::os::fd::{OwnedFd, RawFd};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
 use crate::error::SandboxError;
 use crate::root::{HOME, Part, made_files, parents, parts};
 use crate::spec::{Kind, Mode, Mount, Network, SandboxSpec};
+use crate::view;
 
 /// What the wrapper writes, on the stream that carried bubblewrap's own complaints, once the sandbox is set up.
 pub(crate) const STARTED: &str = "infradev: sandbox started\n";
@@ -41,10 +42,9 @@ struct Builder {
 pub(crate) fn arguments(
     spec: &SandboxSpec,
     privileged: bool,
-    status_fd: (OwnedFd, RawFd),
     first_free_fd: RawFd,
 ) -> Result<Arguments, SandboxError> {
-    check(spec)?;
+    view::check(spec)?;
     let mut b = Builder {
         args: Vec::new(),
         fds: Vec::new(),
@@ -71,8 +71,6 @@ pub(crate) fn arguments(
     } else {
         b.push(["--unshare-user"]);
     }
-    b.push(["--json-status-fd", &status_fd.1.to_string()]);
-    b.fds.push(status_fd);
     b.root(spec)?;
     let mut mounts: Vec<&Mount> = spec.mounts.iter().collect();
     mounts.sort_by_key(|mount| mount.target.components().count());
@@ -254,28 +252,4 @@ fn memory_file(contents: &[u8]) -> Result<OwnedFd, SandboxError> {
         .and_then(|()| file.rewind())
         .map_err(SandboxError::host("writing a file in memory"))?;
     Ok(file.into())
-}
-
-fn check(spec: &SandboxSpec) -> Result<(), SandboxError> {
-    let wrong = |what: String| Err(SandboxError::Spec { what });
-    let plain = |path: &Path| {
-        path.is_absolute()
-            && path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)))
-    };
-    let targets = spec.mounts.iter().map(|mount| &mount.target);
-    for path in targets.chain(spec.files.iter().map(|(path, _)| path)).chain([&spec.cwd, &spec.program]) {
-        if !plain(path) {
-            return wrong(format!("`{}` is not a plain absolute path", path.display()));
-        }
-    }
-    for (path, _) in &spec.files {
-        if let Some(mount) = spec.mounts.iter().find(|mount| path.starts_with(&mount.target)) {
-            // Making it would write to the host's folder.
-            return wrong(format!("file {} lies in the mount {}", path.display(), mount.target.display()));
-        }
-    }
-    if let Some((_, number)) = spec.fds.iter().find(|(_, number)| *number < 3) {
-        return wrong(format!("descriptor {number} is a standard stream; hand over 3 and up"));
-    }
-    Ok(())
 }

@@ -160,3 +160,41 @@ pub(crate) fn kill_members(group: &Path) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn version_2_speaks_through_its_own_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("infradev-1-0");
+        let group = Group::create_v2(path.clone(), Limits { memory_bytes: 1000, pids: 7 }).unwrap();
+        let read = |name: &str| std::fs::read_to_string(path.join(name)).unwrap();
+        assert_eq!([read("memory.max"), read("memory.swap.max"), read("pids.max")], ["1000", "0", "7"]);
+        std::fs::write(path.join("memory.current"), "4096\n").unwrap();
+        std::fs::write(path.join("memory.events"), "low 0\noom 3\noom_kill 2\noom_group_kill 0\n").unwrap();
+        assert_eq!((group.current(), group.oom_kills()), (Some(4096), 2));
+        // This kernel, a plain folder, has no peak to read or reset.
+        assert_eq!((group.peak(), group.reset_peak()), (None, false));
+        assert!(group.bounds_pids());
+    }
+
+    #[tokio::test]
+    async fn a_group_of_this_host_is_removed_with_what_is_left_in_it() {
+        let places = crate::cgroup_place::Places::of_this_process();
+        let group = places.create(Limits { memory_bytes: 1 << 30, pids: 16 }).unwrap();
+        let mut spawn = infradev_supervise::Spawn::new("sleep");
+        spawn.args = vec!["1000".into()];
+        spawn.cgroups = group.doors().unwrap();
+        let mut child = spawn.start().unwrap();
+        let folder = group.memory.clone();
+        assert_eq!(
+            std::fs::read_to_string(folder.join("cgroup.procs")).unwrap().trim(),
+            child.pid().to_string()
+        );
+        group.remove().await;
+        assert!(!folder.exists());
+        assert_eq!(child.wait().await.unwrap(), infradev_supervise::Exit::Signal(9));
+    }
+}

@@ -23,6 +23,7 @@ mod root;
 mod sandbox;
 mod spec;
 mod uids;
+mod view;
 mod watch;
 
 pub use cgroup_place::sweep;

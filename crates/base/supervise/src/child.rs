@@ -53,8 +53,9 @@ pub struct Spawn {
     pub netns: Option<OwnedFd>,
     /// Open `cgroup.procs` files of the control groups to join before exec.
     pub cgroups: Vec<OwnedFd>,
-    /// Leave `INFRADEV_TREE` out of the environment (a PID namespace holds the tree anyway).
-    pub unmarked: bool,
+    /// Start it as the init of a PID namespace: the kernel ends its whole tree with it, whenever and however it ends,
+    /// and the tree needs no mark. It sees itself as process 1 and the host's /proc. Needs root or user namespaces.
+    pub contained: bool,
 }
 
 impl Spawn {
@@ -71,7 +72,7 @@ impl Spawn {
             fds: Vec::new(),
             netns: None,
             cgroups: Vec::new(),
-            unmarked: false,
+            contained: false,
         }
     }
 
@@ -96,7 +97,7 @@ impl Spawn {
         }
         let mark = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let mut env = self.env;
-        if !self.unmarked {
+        if !self.contained {
             env.push((TREE_VARIABLE.into(), mark.clone().into()));
         }
         let launch = Launch {
@@ -107,9 +108,10 @@ impl Spawn {
             fds,
             netns: self.netns,
             cgroups: self.cgroups,
+            contained: self.contained,
         };
         let started = launch.start()?;
-        let mark = (!self.unmarked).then(|| format!("{TREE_VARIABLE}={mark}"));
+        let mark = (!self.contained).then(|| format!("{TREE_VARIABLE}={mark}"));
         let mut child = Child {
             program: program.clone(),
             pid: started.pid,
@@ -199,7 +201,12 @@ impl Child {
     /// # Errors
     /// As [`Child::wait`].
     pub async fn kill_tree(&mut self) -> Result<Exit, SuperviseError> {
-        tree::kill_all(|| self.tree()).await;
+        if self.mark.is_some() {
+            tree::kill_all(|| self.tree()).await;
+        } else {
+            // The init of a PID namespace: the kernel reports its end once all the others are dead.
+            self.signal(Signal::SIGKILL);
+        }
         self.wait().await
     }
 

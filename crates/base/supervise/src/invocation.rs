@@ -42,6 +42,9 @@ pub struct Invocation {
     pub deadline: Duration,
     /// A network namespace to run in, by descriptor.
     pub netns: Option<OwnedFd>,
+    /// Run it as the init of a PID namespace, so that whatever it starts ends with it, even if this process is killed.
+    /// Needs root or user namespaces.
+    pub contained: bool,
 }
 
 /// What a program left behind.
@@ -77,6 +80,7 @@ impl Invocation {
             stderr_limit: 1 << 20,
             deadline: Duration::from_secs(600),
             netns: None,
+            contained: false,
         }
     }
 
@@ -137,6 +141,12 @@ impl Invocation {
         self
     }
 
+    /// Makes whatever it starts end with it, even if this process is killed; see [`Invocation::contained`].
+    pub fn contained(mut self) -> Self {
+        self.contained = true;
+        self
+    }
+
     /// Runs the program to its end.
     ///
     /// # Errors
@@ -164,6 +174,7 @@ impl Invocation {
             fds: vec![(stdin_read, 0), (stdout_write, 1), (stderr_write, 2)],
             netns: self.netns,
             cgroups: Vec::new(),
+            contained: self.contained,
         };
         let Started { pid, pidfd } = launch.start()?;
         let mut pump = Pump {
@@ -200,6 +211,7 @@ pub(crate) struct Launch {
     pub fds: Vec<(OwnedFd, i32)>,
     pub netns: Option<OwnedFd>,
     pub cgroups: Vec<OwnedFd>,
+    pub contained: bool,
 }
 
 impl Launch {
@@ -225,6 +237,7 @@ impl Launch {
             fds: self.fds,
             netns: self.netns,
             cgroups: self.cgroups,
+            contained: self.contained,
         };
         spawner::start(prepared).map_err(|StartFailure { step, source }| match (step, self.cwd) {
             (Step::Cwd, Some(cwd)) => SuperviseError::WorkingDirectory { program: name, cwd, source },

@@ -24,6 +24,8 @@ pub(crate) struct Prepared {
     pub netns: Option<OwnedFd>,
     /// Open `cgroup.procs` files of the groups to join.
     pub cgroups: Vec<OwnedFd>,
+    /// Make it the init of a PID namespace of its own: its whole tree then ends with it, whatever the moment.
+    pub contained: bool,
 }
 
 /// A child just started: its number and its process descriptor.
@@ -44,6 +46,7 @@ pub(crate) struct StartFailure {
 pub(crate) enum Step {
     Fork,
     Session,
+    Identity,
     Cgroup,
     Netns,
     Cwd,
@@ -52,13 +55,22 @@ pub(crate) enum Step {
 }
 
 impl Step {
-    const ALL: [Step; 7] =
-        [Step::Fork, Step::Session, Step::Cgroup, Step::Netns, Step::Cwd, Step::Descriptors, Step::Exec];
+    const ALL: [Step; 8] = [
+        Step::Fork,
+        Step::Session,
+        Step::Identity,
+        Step::Cgroup,
+        Step::Netns,
+        Step::Cwd,
+        Step::Descriptors,
+        Step::Exec,
+    ];
 
     pub(crate) fn words(self) -> &'static str {
         match self {
             Step::Fork => "creating a process",
             Step::Session => "opening a session",
+            Step::Identity => "keeping its uid in a user namespace",
             Step::Cgroup => "joining its control group",
             Step::Netns => "entering its network namespace",
             Step::Cwd => "entering its working directory",
@@ -110,16 +122,26 @@ fn fork_and_exec(prepared: Prepared) -> Result<Started, StartFailure> {
     };
     let (argv, envp) = (pointers(&prepared.argv), pointers(&prepared.envp));
     let mut moved = vec![-1; prepared.fds.len()];
-    let parent = std::process::id() as libc::pid_t;
+    let ours = Parent {
+        alive: pidfd::open(std::process::id() as i32).map_err(fail)?,
+        uid_map: format!("{0} {0} 1", nix::unistd::geteuid()),
+        gid_map: format!("{0} {0} 1", nix::unistd::getegid()),
+    };
     // SAFETY: between fork and exec the child calls only async-signal-safe functions and allocates nothing.
-    let pid = unsafe { libc::fork() };
-    if pid < 0 {
-        return Err(fail(io::Error::last_os_error()));
-    }
+    let (pid, user_namespace) = match unsafe { fork(if prepared.contained { libc::CLONE_NEWPID } else { 0 }) }
+    {
+        // Without the right to make a PID namespace, a user namespace may grant it.
+        Err(libc::EPERM) if prepared.contained => {
+            // SAFETY: as above.
+            (unsafe { fork(libc::CLONE_NEWPID | libc::CLONE_NEWUSER) }, true)
+        }
+        first => (first, false),
+    };
+    let pid = pid.map_err(|errno| fail(io::Error::from_raw_os_error(errno)))?;
     if pid == 0 {
         // SAFETY: we are the single-threaded child; every pointer was made before the fork.
         unsafe {
-            let step = child_steps(&prepared, parent, floor, &mut moved, &argv, &envp);
+            let step = child_steps(&prepared, &ours, user_namespace, floor, &mut moved, &argv, &envp);
             let word = [step as i32, io::Error::last_os_error().raw_os_error().unwrap_or(0)];
             libc::write(report.as_raw_fd(), word.as_ptr().cast(), 8);
             libc::_exit(127);
@@ -146,6 +168,30 @@ fn fork_and_exec(prepared: Prepared) -> Result<Started, StartFailure> {
     }
 }
 
+/// What a child needs to know of us.
+struct Parent {
+    /// Readable once we are dead.
+    alive: OwnedFd,
+    /// Lines for a user namespace in which the child keeps its uid and gid.
+    uid_map: String,
+    gid_map: String,
+}
+
+/// Forks into new namespaces; 0 in the child, an errno if that failed.
+///
+/// # Safety
+/// The child may call only async-signal-safe functions.
+unsafe fn fork(namespaces: libc::c_int) -> Result<libc::pid_t, i32> {
+    let flags = (namespaces | libc::SIGCHLD) as libc::c_ulong;
+    // Without a stack of its own `clone` is `fork`; all arguments that differ between architectures are 0.
+    let pid = unsafe { libc::syscall(libc::SYS_clone, flags, 0usize, 0usize, 0usize, 0usize) };
+    if pid < 0 {
+        Err(io::Error::last_os_error().raw_os_error().unwrap_or(libc::EAGAIN))
+    } else {
+        Ok(pid as libc::pid_t)
+    }
+}
+
 fn dup_above(fd: RawFd, floor: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: fcntl on a descriptor that we hold; the copy is new and ours.
     unsafe {
@@ -160,7 +206,8 @@ fn dup_above(fd: RawFd, floor: RawFd) -> io::Result<OwnedFd> {
 /// Call only in a freshly forked child; `argv` and `envp` end with null.
 unsafe fn child_steps(
     prepared: &Prepared,
-    parent: libc::pid_t,
+    ours: &Parent,
+    user_namespace: bool,
     floor: RawFd,
     moved: &mut [RawFd],
     argv: &[*const libc::c_char],
@@ -171,10 +218,16 @@ unsafe fn child_steps(
             return Step::Session;
         }
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-        if libc::getppid() != parent {
-            // The parent died before the signal was armed.
+        let mut alive = libc::pollfd { fd: ours.alive.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        if libc::poll(&mut alive, 1, 0) == 1 {
+            // We died before the signal was armed.
             libc::_exit(127);
         }
+        if user_namespace && !keep_identity(ours) {
+            return Step::Identity;
+        }
+        let no_core = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        libc::setrlimit(libc::RLIMIT_CORE, &no_core);
         for cgroup in &prepared.cgroups {
             if libc::write(cgroup.as_raw_fd(), b"0\n".as_ptr().cast(), 2) != 2 {
                 return Step::Cgroup;
@@ -214,4 +267,20 @@ unsafe fn child_steps(
         libc::execve(prepared.program.as_ptr(), argv.as_ptr(), envp.as_ptr());
         Step::Exec
     }
+}
+
+/// In a new user namespace: stays who it was, user_namespaces(7).
+///
+/// # Safety
+/// Call only in a freshly forked child.
+unsafe fn keep_identity(ours: &Parent) -> bool {
+    let write = |path: &std::ffi::CStr, text: &[u8]| unsafe {
+        let fd = libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+        let done = fd >= 0 && libc::write(fd, text.as_ptr().cast(), text.len()) == text.len() as isize;
+        libc::close(fd);
+        done
+    };
+    write(c"/proc/self/setgroups", b"deny")
+        && write(c"/proc/self/uid_map", ours.uid_map.as_bytes())
+        && write(c"/proc/self/gid_map", ours.gid_map.as_bytes())
 }

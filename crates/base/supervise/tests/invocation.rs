@@ -119,3 +119,32 @@ fn a_script_without_a_header_is_not_called_missing() {
     let error = Invocation::new(&script).run().unwrap_err();
     assert!(matches!(error, SuperviseError::Start { .. }), "{error}");
 }
+
+#[test]
+fn what_a_contained_tool_starts_ends_with_it_even_in_a_session_of_its_own() {
+    // Its number outside is the first of NSpid, read through the host's /proc by its namespace's number.
+    let script = "setsid sleep 1000 & for d in /proc/[0-9]*; do \
+                  [ $d/ns/pid -ef /proc/self/ns/pid ] && sed -n 's/^NSpid:\t//p' $d/status; done 2>/dev/null; true";
+    let output = sh(script).contained().run().unwrap();
+    assert!(output.status.success(), "{}", output.stderr_text());
+    let text = String::from_utf8(output.stdout).unwrap();
+    let outside: Vec<i32> = text.lines().filter_map(|line| line.split('\t').next()?.parse().ok()).collect();
+    // The shell and the sleeper at least; what reads this may be among them.
+    assert!(outside.len() >= 2, "{text}");
+    for pid in outside {
+        // Once the init is reaped the kernel has ended all the others: there is nothing to wait for.
+        assert_eq!(infradev_supervise::process(pid), None, "{text}");
+    }
+}
+
+#[test]
+fn a_tool_runs_in_the_network_namespace_that_it_is_given() {
+    let namespace = std::thread::spawn(|| {
+        nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).unwrap();
+        std::fs::File::open("/proc/thread-self/ns/net").unwrap()
+    });
+    let output = sh("cat /proc/self/net/dev").netns(namespace.join().unwrap().into()).run().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let interfaces: Vec<_> = text.lines().filter_map(|line| Some(line.split_once(':')?.0.trim())).collect();
+    assert_eq!(interfaces, ["lo"]);
+}
