@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use infradev_supervise::{Child, Exit, Sink, Spawn, watch_process};
+use infradev_supervise::{Child, Exit, LogBounds, LogSink, Process, Sink, Spawn, descendants, watch_process};
 use nix::sys::signal::Signal;
 
 /// The example `hold`, which cargo builds beside the tests.
@@ -69,6 +69,48 @@ async fn kill_9_of_the_supervisor_takes_the_whole_tree_down() {
             "{folder:?}"
         );
     }
+}
+
+#[tokio::test]
+async fn kill_9_while_the_sandbox_is_being_set_up_leaves_nothing() {
+    for round in 0..12 {
+        let mut spawn = Spawn::new(hold());
+        spawn.env = vec![("PATH".into(), std::env::var_os("PATH").unwrap())];
+        let (input, _input_write) = std::io::pipe().unwrap();
+        spawn.stdin = Sink::Fd(input.into());
+        let mut child = spawn.start().unwrap();
+        // Bubblewrap's outer half, its inner half, or the first program: whichever this round waits for.
+        let seen = loop {
+            let seen = descendants(child.pid());
+            let named =
+                |p: &Process| std::fs::read_to_string(format!("/proc/{}/comm", p.pid)).unwrap_or_default();
+            let halves = seen.iter().filter(|process| named(process) == "bwrap\n").count();
+            if halves > round % 2 {
+                break seen;
+            }
+            tokio::task::yield_now().await;
+        };
+        child.signal(Signal::SIGKILL);
+        child.wait().await.unwrap();
+        for process in seen {
+            gone(process.pid).await;
+        }
+    }
+    infradev_sandbox::sweep();
+}
+
+#[tokio::test]
+async fn a_host_without_bubblewrap_is_told_how_to_get_it() {
+    let mut spawn = Spawn::new(hold());
+    spawn.env = vec![("PATH".into(), "/nonexistent".into())];
+    let (log, write) = LogSink::open(LogBounds::default()).unwrap();
+    spawn.stderr = Sink::Fd(write);
+    let mut child = spawn.start().unwrap();
+    assert_eq!(child.wait().await.unwrap(), Exit::Code(1));
+    log.closed().await;
+    let text = log.last(4096);
+    assert!(text.contains("the sandbox did not start: program `bwrap` not found on PATH"), "{text}");
+    assert!(text.contains("apt-get install bubblewrap"), "{text}");
 }
 
 fn control_group_folders(own: &str) -> Vec<PathBuf> {
