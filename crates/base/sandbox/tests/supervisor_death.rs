@@ -4,9 +4,9 @@ use std::io::{BufRead, BufReader, PipeReader};
 use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use infradev_supervise::{Child, Exit, LogBounds, LogSink, Process, Sink, Spawn, descendants, watch_process};
+use infradev_supervise::{Child, Exit, LogBounds, LogSink, Sink, Spawn, descendants, watch_process};
 use nix::sys::signal::Signal;
 
 /// The example `hold`, which cargo builds beside the tests.
@@ -73,24 +73,25 @@ async fn kill_9_of_the_supervisor_takes_the_whole_tree_down() {
 
 #[tokio::test]
 async fn kill_9_while_the_sandbox_is_being_set_up_leaves_nothing() {
-    for round in 0..12 {
+    // Instants spread over the setup, from bubblewrap's first sight on.
+    for round in 0..20 {
         let mut spawn = Spawn::new(hold());
         spawn.env = vec![("PATH".into(), std::env::var_os("PATH").unwrap())];
         let (input, _input_write) = std::io::pipe().unwrap();
         spawn.stdin = Sink::Fd(input.into());
         let mut child = spawn.start().unwrap();
-        // Bubblewrap's outer half, its inner half, or the first program: whichever this round waits for.
-        let seen = loop {
-            let seen = descendants(child.pid());
-            let named =
-                |p: &Process| std::fs::read_to_string(format!("/proc/{}/comm", p.pid)).unwrap_or_default();
-            let halves = seen.iter().filter(|process| named(process) == "bwrap\n").count();
-            if halves > round % 2 {
-                break seen;
+        let bubblewrap = loop {
+            if let Some(pid) = sandboxing_child(child.pid()) {
+                break pid;
             }
-            tokio::task::yield_now().await;
         };
+        let first_seen = Instant::now();
+        while first_seen.elapsed() < Duration::from_micros(600) * round {
+            std::hint::spin_loop();
+        }
         child.signal(Signal::SIGKILL);
+        // Killed or not, what it had cloned by now is there to be seen.
+        let seen = descendants(bubblewrap);
         child.wait().await.unwrap();
         for process in seen {
             gone(process.pid).await;
@@ -111,6 +112,19 @@ async fn a_host_without_bubblewrap_is_told_how_to_get_it() {
     let text = log.last(4096);
     assert!(text.contains("the sandbox did not start: program `bwrap` not found on PATH"), "{text}");
     assert!(text.contains("apt-get install bubblewrap"), "{text}");
+}
+
+/// The child of that process that is a bubblewrap at work.
+fn sandboxing_child(pid: i32) -> Option<i32> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
+    let children = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+    let numbers: Vec<i32> =
+        children.flat_map(|line| line.split(' ').flat_map(str::parse).collect::<Vec<_>>()).collect();
+    let at_work = |pid: &i32| {
+        std::fs::read(format!("/proc/{pid}/cmdline"))
+            .is_ok_and(|line| line.starts_with(b"bwrap\0--unshare-pid\0"))
+    };
+    numbers.into_iter().find(at_work)
 }
 
 fn control_group_folders(own: &str) -> Vec<PathBuf> {
