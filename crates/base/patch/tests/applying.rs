@@ -79,6 +79,20 @@ fn a_file_keeps_its_line_ends_and_the_report_says_so() {
 }
 
 #[test]
+fn a_patch_that_takes_the_final_newline_for_missing_is_applied_as_git_does_and_reported() {
+    let text = "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n-one\n+1\n two\n\\ No newline at end of file\n";
+    for (file, fits) in [("one\ntwo\n", true), ("one\ntwo!\n", false), ("one\ntwo\nthree\n", false)] {
+        let [ours, gits] = [(); 2].map(|()| tree(&[("f", file)]));
+        let applied = apply(&parse(text), ours.path());
+        assert_eq!(applied.is_ok(), fits, "{file:?}");
+        if fits {
+            assert_eq!(applied.unwrap().mended, [Mending::FileNewline { path: b"f".to_vec() }]);
+            assert_eq!(Some(read_tree(ours.path())), git_apply(gits.path(), text.as_bytes()));
+        }
+    }
+}
+
+#[test]
 fn a_patch_about_line_ends_is_taken_at_its_word() {
     let text = "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n one\n-two\n+two\r\n";
     let folder = tree(&[("f", "one\r\ntwo\r\n")]);
