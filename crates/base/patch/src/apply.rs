@@ -154,7 +154,15 @@ impl Plan {
             plan.add(file, root, &gone)?;
         }
         let Plan { outputs, removed, done, .. } = &mut plan;
-        removed.retain(|path| !outputs.contains_key(path));
+        let mut kept = BTreeSet::new();
+        for path in std::mem::take(removed) {
+            // A file that the patch itself made and deleted again was never in the tree.
+            let there = tree::kind(root, &path).map_err(io_error(&path, false))?;
+            if !outputs.contains_key(&path) && there.is_some_and(|kind| !kind.is_dir()) {
+                kept.insert(path);
+            }
+        }
+        *removed = kept;
         done.files = outputs.keys().chain(removed.iter()).cloned().collect();
         done.files.sort_unstable();
         for (path, output) in &plan.outputs {

@@ -189,6 +189,15 @@ fn a_file_changed_by_two_headers_is_changed_by_both_as_git_does() {
 }
 
 #[test]
+fn a_file_made_and_deleted_again_by_one_patch_was_never_there() {
+    let text = "--- /dev/null\n+++ b/n\n@@ -0,0 +1 @@\n+x\n--- a/n\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n";
+    let folder = tree(&[("f", "one\ntwo\nthree\n")]);
+    let applied = apply(&parse(&format!("{text}{EDIT}")), folder.path()).unwrap();
+    assert_eq!(applied.files, [b"f"]);
+    assert_eq!(read_tree(folder.path()).len(), 1);
+}
+
+#[test]
 fn a_dry_run_says_the_same_and_writes_nothing() {
     let folder = tree(&[("f", "one\ntwo\nthree\n")]);
     let before = read_tree(folder.path());
