@@ -257,6 +257,8 @@ class Launcher:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
         self._control.rekey(os.urandom(32))
+        # now, by its own object: that would otherwise close its number later, when it is the rank's channel
+        self._control.close()
         self._launches.clear()
         self._wake = None
         gc.enable()

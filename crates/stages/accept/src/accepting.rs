@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
-use infradev_executor::{Ask, DeriveError, Executor, ExecutorError, GoldenChange, ReadyTask, TakenBack, Variant};
+use infradev_executor::{
+    Ask, DeriveError, Executor, ExecutorError, GoldenChange, ReadyTask, TakenBack, Variant,
+};
 use infradev_model::{
-    ACCEPTANCE_SCHEMA, AcceptDocument, Acceptance, Calibration, CaseResult, Class, Classified, SealedTask, TrialResult,
-    Word, merge,
+    ACCEPTANCE_SCHEMA, AcceptDocument, Acceptance, Calibration, CaseResult, Class, Classified, SealedTask,
+    TrialResult, Word, merge,
 };
 use infradev_store::{RunFolder, StoreError, save_acceptance};
 use infradev_trial::{StopRule, Twins};
@@ -62,7 +64,9 @@ impl Classified for AcceptError {
             AcceptError::Executor(error) => error.hint(),
             AcceptError::Derive(error) => error.hint(),
             AcceptError::Store(error) => error.hint(),
-            AcceptError::Fault { .. } => Some("run `infradev doctor`, then the same command again".to_string()),
+            AcceptError::Fault { .. } => {
+                Some("run `infradev doctor`, then the same command again".to_string())
+            }
             AcceptError::NotApplied { .. } => None,
         }
     }
@@ -148,10 +152,13 @@ struct Accepting<'a> {
 
 impl Accepting<'_> {
     async fn world(&self, world: u32, patches: &Patches) -> Result<WorldEvidence, AcceptError> {
-        let calibrated = self.executor.calibrate(self.run, self.ready, world, self.runs, self.shuffled).await?;
+        let calibrated =
+            self.executor.calibrate(self.run, self.ready, world, self.runs, self.shuffled).await?;
         let calibration = calibrated.calibration;
         let hollow = self.optional("hollow", patches.hollow.as_ref(), world, &calibration).await?;
-        let keep_init = self.optional("hollow, constructors kept", patches.keep_init.as_ref(), world, &calibration).await?;
+        let keep_init = self
+            .optional("hollow, constructors kept", patches.keep_init.as_ref(), world, &calibration)
+            .await?;
         let mut adversarial = BTreeMap::new();
         for (name, patch) in &patches.adversarial {
             let count = self.runs.min(ADVERSARIAL_RUNS);

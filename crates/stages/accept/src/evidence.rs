@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use infradev_model::{
-    ACCEPTANCE_SCHEMA, Acceptance, AdversarialFinding, Calibration, CaseId, Digest, HunkAt, OfficialCount, ProbeCase,
-    Rejection, Role, SealedTask, Suite, TrialResult, Word, flake_bound, merge,
+    ACCEPTANCE_SCHEMA, Acceptance, AdversarialFinding, Calibration, CaseId, Digest, HunkAt, OfficialCount,
+    ProbeCase, Rejection, Role, SealedTask, Suite, TrialResult, Word, flake_bound, merge,
 };
 
 /// What was tried at one world size.
@@ -111,15 +111,28 @@ impl Evidence<'_> {
         self.roles(&cases, &existence_only, &mut reasons);
         let unprobed_hunks = self.unprobed();
         if !unprobed_hunks.is_empty() {
-            remarks.push(format!("{} hunks of golden can be taken back without any test noticing", unprobed_hunks.len()));
+            remarks.push(format!(
+                "{} hunks of golden can be taken back without any test noticing",
+                unprobed_hunks.len()
+            ));
         }
         for world in &self.worlds {
-            if !world.calibration.cases.iter().any(|case| case.case.suite == Suite::Official && case.fail_to_pass()) {
-                remarks.push(format!("no official test at world size {} fails on base and passes on golden", world.world));
+            if !world
+                .calibration
+                .cases
+                .iter()
+                .any(|case| case.case.suite == Suite::Official && case.fail_to_pass())
+            {
+                remarks.push(format!(
+                    "no official test at world size {} fails on base and passes on golden",
+                    world.world
+                ));
             }
         }
-        let fools_official = adversarial.iter().map(|(name, found)| (name.clone(), found.fools_official)).collect();
-        let official = self.worlds.iter().map(|world| (world.world.to_string(), official_count(&world.calibration)));
+        let fools_official =
+            adversarial.iter().map(|(name, found)| (name.clone(), found.fools_official)).collect();
+        let official =
+            self.worlds.iter().map(|world| (world.world.to_string(), official_count(&world.calibration)));
         let official = official.collect();
         let sandbox = self.worlds.first().map(|world| world.base.sandbox.clone()).unwrap_or_default();
         Acceptance {
@@ -150,12 +163,18 @@ impl Evidence<'_> {
     fn golden_reasons(&self) -> Vec<String> {
         let mut reasons = Vec::new();
         if self.task.probes.is_empty() {
-            reasons.push("the task has no probes: nothing checks what its official tests leave open".to_string());
+            reasons.push(
+                "the task has no probes: nothing checks what its official tests leave open".to_string(),
+            );
         }
         for world in &self.worlds {
             for case in world.calibration.quarantined.iter().filter(|case| case.case.suite == Suite::Probe) {
                 reasons.push(format!("probe {} does not pass on golden: {}", case.case.id, case.reason));
-                let text = world.golden.iter().flat_map(|trial| &trial.cases).filter(|found| found.case == case.case);
+                let text = world
+                    .golden
+                    .iter()
+                    .flat_map(|trial| &trial.cases)
+                    .filter(|found| found.case == case.case);
                 let detail = text.filter_map(|found| found.vector.first()?.detail.as_ref()).next();
                 if let Some(detail) = detail {
                     let line = detail.message.lines().next().unwrap_or_default();
@@ -215,13 +234,15 @@ impl Evidence<'_> {
                     }
                     let clean = trial.tampering.is_empty() && world.passes_all(trial, Suite::Official);
                     fools[run] &= clean;
-                    let rejecting = world.cases(Suite::Probe).filter(|case| world.word(trial, case) != Word::Passed);
+                    let rejecting =
+                        world.cases(Suite::Probe).filter(|case| world.word(trial, case) != Word::Passed);
                     caught[run].extend(rejecting.map(|case| case.id.clone()));
                 }
             }
-            let always = caught.iter().skip(1).fold(caught.first().cloned().unwrap_or_default(), |always, run| {
-                always.intersection(run).cloned().collect()
-            });
+            let always =
+                caught.iter().skip(1).fold(caught.first().cloned().unwrap_or_default(), |always, run| {
+                    always.intersection(run).cloned().collect()
+                });
             let fools_always = !fools.is_empty() && fools.iter().all(|fooled| *fooled);
             let differs = fools.iter().any(|fooled| *fooled) && !fools_always;
             let sometimes = always.is_empty() && caught.iter().any(|run| !run.is_empty());
@@ -229,7 +250,8 @@ impl Evidence<'_> {
                 unstable.push(name.clone());
                 reasons.push(format!("{name} is unstable: its runs differ"));
             } else if !fools_always {
-                reasons.push(format!("{name} does not fool the official tests: {}", self.official_catch(name)));
+                reasons
+                    .push(format!("{name} does not fool the official tests: {}", self.official_catch(name)));
             }
             findings.insert(
                 name.clone(),
@@ -252,7 +274,12 @@ impl Evidence<'_> {
                 }
                 let catch = world.cases(Suite::Official).find(|case| world.word(trial, case) != Word::Passed);
                 if let Some(case) = catch {
-                    return format!("{} {} at world size {}", case.id, world.word(trial, case).word(), world.world);
+                    return format!(
+                        "{} {} at world size {}",
+                        case.id,
+                        world.word(trial, case).word(),
+                        world.world
+                    );
                 }
             }
         }
@@ -264,7 +291,10 @@ impl Evidence<'_> {
             return;
         }
         for case in cases.iter().filter(|case| case.role == Role::Idle) {
-            reasons.push(format!("probe {} is neither a promise nor a guard: it tells no patch from another", case.id));
+            reasons.push(format!(
+                "probe {} is neither a promise nor a guard: it tells no patch from another",
+                case.id
+            ));
         }
         if !cases.iter().any(|case| case.role == Role::Promise && !existence_only.contains(&case.id)) {
             reasons.push("no probe is a promise with a substantive rejection".to_string());
@@ -293,7 +323,8 @@ impl Evidence<'_> {
 }
 
 fn existence_only(cases: &[ProbeCase]) -> Vec<String> {
-    let without = cases.iter().filter(|case| !case.rejections.values().any(|kind| *kind == Rejection::Substantive));
+    let without =
+        cases.iter().filter(|case| !case.rejections.values().any(|kind| *kind == Rejection::Substantive));
     without.map(|case| case.id.clone()).collect()
 }
 
@@ -303,6 +334,7 @@ fn official_count(calibration: &Calibration) -> OfficialCount {
     for case in official {
         if case.fail_to_pass() { fail_to_pass += 1 } else { pass_to_pass += 1 }
     }
-    let quarantined = calibration.quarantined.iter().filter(|case| case.case.suite == Suite::Official).count() as u32;
+    let quarantined =
+        calibration.quarantined.iter().filter(|case| case.case.suite == Suite::Official).count() as u32;
     OfficialCount { fail_to_pass, pass_to_pass, quarantined }
 }
