@@ -174,6 +174,7 @@ def holds_forty_mebibytes_a_rank(worlds, rng):
     w.observe('observe_lib.hold', mebibytes=1)
     with w.meter.memory() as m:
         w.observe('observe_lib.hold', mebibytes=40)
+    expect.between(m.peak_bytes, 70 << 20, 100 << 20)
 ";
     let (outcome, _, result) = one(judge, "");
     assert_eq!(outcome, Passed, "{}", result.cases[0].judgement.as_ref().unwrap().text);
