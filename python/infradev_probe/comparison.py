@@ -95,10 +95,10 @@ def _compare_arrays(got: Any, want: Any, limit: Limit, place: str) -> Difference
         # where the expectation is not finite, near is not enough
         excess = numpy.where(numpy.isfinite(b) & numpy.isfinite(allowed), distance - allowed, distance)
         ratio = numpy.where(distance == 0, 0.0, distance / numpy.maximum(allowed, 5e-324))
-    index = numpy.unravel_index(int(numpy.argmax(ratio)), ratio.shape)
+    worst = numpy.unravel_index(int(numpy.argmax(ratio)), ratio.shape)
+    index = tuple(int(i) for i in worst)
     wrong = int((excess > 0).sum())
-    spot = [int(i) for i in index]
-    text = f"{where}{spot}: |{a[index]:.9g} - {b[index]:.9g}| = {distance[index]:.3g}, allowed {allowed[index]:.3g}"
+    text = f"{where}{list(index)}: |{a[index]:.9g} - {b[index]:.9g}| = {distance[index]:.3g}, allowed {allowed[index]:.3g}"
     if wrong:
         return Difference(False, f"{text} ({wrong} of {a.size} too far)")
     return Difference(True, f"worst {text}")

@@ -171,7 +171,10 @@ def equal(got: Any, want: Any, *, what: str = "", twin: Any = _UNSET) -> None:
 
 def between(number: float, low: float, high: float, *, what: str = "") -> None:
     """``low <= number <= high``. Its twin: the number just outside of each finite bound."""
-    inside = lambda x: low <= x <= high
+
+    def inside(x: float) -> bool:
+        return low <= x <= high
+
     outer = [high + max(1.0, abs(high))] * math.isfinite(high) + [low - max(1.0, abs(low))] * math.isfinite(low)
     text = f"{low:g} to {high:g}"
     # no finite bound leaves no wrong number: then the range passes its own twin

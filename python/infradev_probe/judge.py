@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import signal
 import socket
 import sys
 import time
@@ -186,12 +187,12 @@ class Judge:
             if reason is None:
                 return self._report("passed", None, None, recorder, wall_s)
             return self._report("error", "judge", Toothless(reason), recorder, wall_s)
-        phase, error = self._errors[0]
-        if isinstance(error, WorldFailure):
-            return self._report("failed", "world", error, recorder, wall_s)
-        if phase == "call" and isinstance(error, AssertionError):
-            return self._report("failed", "expectation", error, recorder, wall_s)
-        return self._report("error", "judge", error, recorder, wall_s)
+        phase, first = self._errors[0]
+        if isinstance(first, WorldFailure):
+            return self._report("failed", "world", first, recorder, wall_s)
+        if phase == "call" and isinstance(first, AssertionError):
+            return self._report("failed", "expectation", first, recorder, wall_s)
+        return self._report("error", "judge", first, recorder, wall_s)
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self, call: pytest.CallInfo[Any]) -> Generator[None, Any, None]:
@@ -251,6 +252,7 @@ def main() -> None:
             pass
         raise
     trouble: BaseException | None = None
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the harness's to answer
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     options = [f"--rootdir={os.path.dirname(probes)}", "-c", os.devnull, "-p", "no:cacheprovider", "--capture=no", "-q"]
     options += ["-o", "python_files=judge_*.py", "-o", "python_functions=*", "-o", "python_classes="]

@@ -16,7 +16,7 @@ import signal
 import socket
 import sys
 import time
-from typing import Any, Callable, Mapping
+from typing import Any, Mapping
 
 from . import privileges
 from .frames import ZERO_KEY, Channel, ChannelClosed, Frame, FrameError
@@ -26,7 +26,8 @@ from .sweep import Sweeper
 SCHEMA = 1
 #: Exit code of a rank that could not be set up; the traceback is in its log.
 SETUP_FAILED = 97
-Job = Callable[[], None]
+#: A rank's work: [function, channel, args]; see rank_setup.
+Job = list[Any]
 
 
 class Fault(Exception):
@@ -106,6 +107,7 @@ class Launcher:
         for end in self._wake:
             end.setblocking(False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the harness's to answer
         signal.set_wakeup_fd(self._wake[1].fileno(), warn_on_full_buffer=False)
         self._selector.register(self._wake[0], selectors.EVENT_READ, "wake")
         self._selector.register(self._control.fileno(), selectors.EVENT_READ, "control")
@@ -255,8 +257,11 @@ class Launcher:
         """In the child: put down handlers, keys and books (the descriptors are closed by the set-up)."""
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
         self._control.rekey(os.urandom(32))
+        # now, by its own object: that would otherwise close its number later, when it is the rank's channel
+        self._control.close()
         self._launches.clear()
         self._wake = None
         gc.enable()
@@ -281,5 +286,5 @@ def main() -> None:
         raise
     if job is not None:
         del launcher, control, fd
-        job()
+        job.pop(0)(job)
         os._exit(0)

@@ -134,6 +134,8 @@ class CaseRecord:
                 about = describe(error, self._root)
                 if _is_skip(error):
                     about["exception"] = qualified(type(error)).rsplit(".", 1)[-1]
+                elif type(error).__name__ == "FixtureLookupError":  # its str is a tuple of internals
+                    about["message"] = str(error.msg or f"fixture {error.argname!r} not found")  # type: ignore[attr-defined]
             try:
                 text = str(report.longreprtext) if report is not None else ""
             except Exception:  # a repr of the code under test

@@ -12,7 +12,7 @@ import os
 import re
 import sys
 import types
-from typing import Any, Callable
+from typing import Any, Callable, cast
 
 from . import tensors
 from .failures import describe, frames_of, qualified, trace_of
@@ -31,10 +31,12 @@ class NoObserver(LookupError):
     """The judge asked for an observer that the probes don't have: an author's error."""
 
 
-def run(channel: Channel, args: dict[str, Any]) -> None:
-    """Serve the rank's channel until ``finish``, then end the process."""
+def run(job: list[Any]) -> None:
+    """Serve the channel of ``job`` ([channel, args], emptied) until ``finish``, then end the process."""
     from .rank_setup import outside
 
+    args: dict[str, Any] = job.pop()
+    channel: Channel = job.pop()
     send, receive = channel.send, channel.receive
     del channel
     rank._set(number=args["rank"], size=args["size"], files=args.get("files"), kind=args["device"])
@@ -88,10 +90,10 @@ def find(probes: str, name: str) -> Callable[..., Any]:
             break
     else:
         raise NoObserver(f"there is no {stem}.py or observe_{stem}.py among the probes")
-    value = getattr(_load(candidate, path), function, None)
+    value: Any = getattr(_load(candidate, path), function, None)
     if not is_observer(value):
         raise NoObserver(f"{candidate}.py has no function {function!r} under @observer")
-    return value  # type: ignore[no-any-return]
+    return cast("Callable[..., Any]", value)
 
 
 def _load(name: str, path: str) -> types.ModuleType:

@@ -15,17 +15,18 @@ import os
 import sys
 import time
 import traceback
-from typing import Any, Generator, Iterable
+from typing import Any, Callable, Generator, Iterable
 
 import pytest
 
 from .failures import describe, frames_of, message_of
-from .frames import Channel
+from .frames import Channel, Frame
 from .outcomes import CaseRecord
 
 _CHUNK = 1000
 _STACK = 4
 _now, _exit = time.monotonic, os._exit
+Tell = Callable[[dict[str, Any]], None]
 
 
 def preload() -> None:
@@ -41,23 +42,24 @@ def preload() -> None:
             continue
 
 
-def run(channel: Channel, args: dict[str, Any]) -> None:
-    """Serve the rank's channel until ``finish``, then end the process."""
+def run(job: list[Any]) -> None:
+    """Serve the channel of ``job`` ([channel, args], emptied) until ``finish``, then end the process."""
     from .rank_setup import outside
 
-    send, receive = channel.send, channel.receive
-    del channel
-    strangers = outside(args["top_level"], args["import_roots"])
-    send({"type": "hello", "rank": args["rank"], "pid": os.getpid(), "outside": strangers})
+    args: dict[str, Any] = job.pop()
     root, files = args["root"], list(args["files"])
+    session = Official(job.pop(), root, files)
+    strangers = outside(args["top_level"], args["import_roots"])
+    session._tell({"type": "hello", "rank": args["rank"], "pid": os.getpid(), "outside": strangers})
     present = [file for file in files if os.path.exists(os.path.join(root, file))]
-    session = Official(send, receive, root, files)
+    sys.argv = ["pytest", *present]
     for file in files:
         if file not in present:
             session.tell_uncollectable([file], "FileNotFoundError", f"{file} is not in the tree", None)
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     arguments = [f"--rootdir={root}", "-o", "addopts=", "-p", "no:cacheprovider", "--import-mode=append"]
-    arguments += ["--capture=no", "-q"]
+    # options of plugins that are not loaded are unknown here; where warnings are errors that would end the session
+    arguments += ["--capture=no", "-q", "-W", "ignore::pytest.PytestConfigWarning"]
     for name in args["plugins"]:
         arguments += ["-p", _plugin(name)]
     if present:
@@ -69,8 +71,24 @@ def run(channel: Channel, args: dict[str, Any]) -> None:
     session.conclude()
     sys.stdout.flush()
     sys.stderr.flush()
-    send({"type": "bye"})
+    session._tell({"type": "bye"})
     _exit(0)
+
+
+def _gated(channel: Channel) -> tuple[Tell, Callable[[], Frame], Callable[[bool], None]]:
+    """(tell, ask, shut): the channel in closures, and nothing to be told while shut."""
+    send, receive, closed = channel.send, channel.receive, False
+
+    def tell(message: dict[str, Any]) -> None:
+        if closed:
+            raise RuntimeError("nothing is told while a case runs")
+        send(message)
+
+    def shut(value: bool) -> None:
+        nonlocal closed
+        closed = value
+
+    return tell, receive, shut
 
 
 def _plugin(name: str) -> str:
@@ -85,7 +103,7 @@ def _plugin(name: str) -> str:
 class Official:
     """The pytest plugin, and the state of the one session of this process."""
 
-    def __init__(self, send: Any, receive: Any, root: str, files: list[str]) -> None:
+    def __init__(self, channel: Channel, root: str, files: list[str]) -> None:
         self._root, self._files = root, files
         self._places = {file: os.path.realpath(os.path.join(root, file)) for file in files}
         self._known: dict[str, list[str]] = {}
@@ -99,9 +117,7 @@ class Official:
         self._session: Any = None
         self._record: CaseRecord | None = None
         self._promised: tuple[pytest.Item, pytest.Item | None] | None = None
-        # the channel's functions stay in closures: no attribute of this plugin leads to them by name
-        self._tell = lambda message: send(message)
-        self._ask = lambda: receive()
+        self._tell, self._ask, self._shut = _gated(channel)
 
     # -- collection --------------------------------------------------------------------------------------------------
 
@@ -287,6 +303,7 @@ class Official:
     def _run(self, item: pytest.Item, following: pytest.Item | None) -> dict[str, Any]:
         record = self._record = CaseRecord(item.nodeid, self._root)
         began = _now()
+        self._shut(True)
         try:
             item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
         except BaseException as error:  # pytest.exit and interrupts leave pytest's runner, without teardown
@@ -296,6 +313,7 @@ class Official:
             except BaseException:
                 traceback.print_exc()
         finally:
+            self._shut(False)
             self._record = None
         item.session.shouldstop = item.session.shouldfail = False
         return record.message(_now() - began)

@@ -9,12 +9,13 @@ from __future__ import annotations
 import faulthandler
 import fcntl
 import importlib.util
+import io
 import os
 import signal
 import socket
 import sys
 import traceback
-from typing import Any, Callable, Sequence
+from typing import Any, Sequence
 
 from . import privileges
 from .frames import Channel
@@ -25,8 +26,12 @@ _KIT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 def prepare(
     launch: dict[str, Any], rank: int, fds: Sequence[int], uid: int | None, gid: int
-) -> Callable[[], None]:
-    """Turn this process into rank ``rank`` of ``launch`` and return its work. Ends the process on any failure."""
+) -> list[Any]:
+    """Turn this process into rank ``rank`` of ``launch``; ends the process on any failure.
+
+    Returns its work as [function, channel, args]: a list that the function empties, so that no frame below the code
+    under test holds the channel.
+    """
     try:
         key = bytes.fromhex(launch["keys"][rank])
         args = dict(launch["args"], rank=rank, size=launch["size"])
@@ -46,6 +51,9 @@ def prepare(
         os.environ.clear()
         os.environ.update(env)
         os.umask(0o022)
+        for stream in (sys.stdout, sys.stderr):  # what a case prints before it crashes is in its log
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(line_buffering=True)
         os.chdir(cwd)
         _set_imports(args["import_roots"], args["pycache"])
         _apply_environment(env)
@@ -58,7 +66,7 @@ def prepare(
             from .rank_observe import run as work
         else:
             raise ValueError(f"unknown mode {mode!r}")
-        return lambda: work(channel, args)
+        return [work, channel, args]
     except BaseException:
         traceback.print_exc()
         sys.stderr.flush()

@@ -179,7 +179,8 @@ class World:
         return {**header, "parts": parts}, b"".join(blobs)
 
     def _values(self, observer: str, reply: dict[str, Any], payload: Any) -> list[Any]:
-        from .tensors import BadTree, decode, to_numpy
+        from .tensors import decode, to_numpy
+        from .trees import BadTree
 
         view, offset, values, failed = memoryview(payload), 0, [], False
         entries: list[dict[str, Any]] = []

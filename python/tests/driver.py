@@ -27,11 +27,20 @@ def receive(channel: Channel, patience: float = PATIENCE_S) -> Frame:
     return channel.receive()
 
 
+#: What a GPU's libraries read, and what a machine's owner set for them.
+DEVICE_ENV = {
+    name: value
+    for name, value in os.environ.items()
+    if name.startswith(("NCCL_", "TORCH_", "NVSHMEM_", "CUDA_")) or name == "LD_LIBRARY_PATH"
+}
+
+
 def start(module: str, **extra_env: str) -> tuple[subprocess.Popen[bytes], socket.socket]:
     """A launcher or judge process and the harness's end of its control socket."""
     ours, theirs = socket.socketpair()
     code = f"import sys; sys.path.insert(0, {str(KIT)!r}); from infradev_probe.{module} import main; main()"
     env = {
+        **DEVICE_ENV,
         "PATH": os.environ["PATH"],
         "PYTHONHASHSEED": "0",
         "OMP_NUM_THREADS": "1",
@@ -133,7 +142,7 @@ class Harness:
                 "size": size,
                 "slot": slot,
                 "keys": [end.key.hex() for end in ranks],
-                "env": {"PATH": os.environ["PATH"], "OMP_NUM_THREADS": "1", "WORLD_SIZE": str(size), **env},
+                "env": {**DEVICE_ENV, "PATH": os.environ["PATH"], "OMP_NUM_THREADS": "1", "WORLD_SIZE": str(size), **env},
                 "rank_env": [{"RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(size)],
                 "cwd": cwd,
                 "netns": bool(netns),

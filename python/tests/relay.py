@@ -14,7 +14,8 @@ from infradev_probe.frames import ZERO_KEY, Channel, Frame
 class Relay:
     """Starts a judge for ``probes`` beside ``harness`` and answers what its cases ask for."""
 
-    def __init__(self, harness: Harness, probes: Path, tree: Path, world: int) -> None:
+    def __init__(self, harness: Harness, probes: Path, tree: Path, world: int, device: str = "cpu") -> None:
+        self.device = device
         self.harness, self.probes, self.tree, self.world = harness, probes, tree, world
         self.cases: list[dict[str, Any]] = []
         self.uncollectable: list[dict[str, Any]] = []
@@ -27,7 +28,7 @@ class Relay:
         key = secrets.token_bytes(32)
         self.channel = Channel(sock, ZERO_KEY, b"h")
         hello = {"type": "hello", "schema": 1, "key": key.hex(), "probes": str(self.probes)}
-        self.channel.send({**hello, "world": self.world, "device": "cpu"})
+        self.channel.send({**hello, "world": self.world, "device": self.device})
         self.channel.rekey(key)
         frame = receive(self.channel)
         assert frame.type == "ready", frame.header
@@ -98,7 +99,7 @@ class Relay:
             "pycache": str(self.harness.scratch / "pycache"),
             "probes": str(self.probes),
             "files": None,
-            "device": "cpu",
+            "device": self.device,
         }
         port = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(20_000 + self.harness.count)}
         launched = self.harness.launch(size, args, slot=len(self.open), cwd=str(self.tree), **port)
@@ -106,7 +107,7 @@ class Relay:
             end.expect("hello")
         number = len(self.open)
         self.open[number] = launched
-        return {"type": "opened", "world": number, "size": size, "device": "cpu"}
+        return {"type": "opened", "world": number, "size": size, "device": self.device}
 
     def _observe(self, h: dict[str, Any], payload: bytearray) -> tuple[dict[str, Any], bytes]:
         launched, offset, asked = self.open[h["world"]], 0, []

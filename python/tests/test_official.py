@@ -129,6 +129,7 @@ def test_each_kind_of_end_has_its_outcome(tree: Tree) -> None:
     assert tree.reports["test_skip"]["exception"] == "Skipped" and tree.reports["test_skip"]["message"] == "not here"
     assert tree.reports["test_setup"]["message"] == "no fixture"
     assert tree.reports["test_teardown"]["message"] == "late"
+    assert tree.reports["test_no_fixture"]["message"] == "fixture 'nothing' not found"
     assert [name for name, report in tree.reports.items() if report["rewritten"]] == []
 
 
@@ -344,7 +345,7 @@ def test_many_cases_come_in_chunks(tree: Tree) -> None:
 
 
 def test_warnings_as_errors_in_the_ini_do_not_reach_the_kit(tree: Tree) -> None:
-    tree.write("pyproject.toml", '[tool.pytest.ini_options]\naddopts = "-x --nonsense"\nfilterwarnings = ["error"]\n')
+    tree.write("pyproject.toml", '[tool.pytest.ini_options]\naddopts = "-x --nonsense"\nfilterwarnings = ["error"]\ncache_dir = "x"\nno_such_option = 3\n')
     tree.write("test_a.py", "import warnings\ndef test_a(): pass\ndef test_b(): warnings.warn('now')\ndef test_c(): pass\n")
     assert tree.outcomes("test_a.py") == {"test_a": "passed", "test_b": "failed", "test_c": "passed"}
 
@@ -395,3 +396,36 @@ def test_asyncio_tests_run_under_their_plugin_given_by_name(tree: Tree) -> None:
     tree.write("pytest.ini", "[pytest]\nasyncio_mode = auto\n")
     tree.write("test_a.py", "import asyncio\nasync def test_good(): await asyncio.sleep(0)\nasync def test_bad(): assert 0\n")
     assert tree.outcomes("test_a.py", plugins=["pytest_asyncio"]) == {"test_good": "passed", "test_bad": "failed"}
+
+
+def test_a_case_that_finds_the_plugin_cannot_report_through_it(tree: Tree) -> None:
+    tree.write(
+        "test_a.py",
+        """
+        import sys, gc
+        def test_forges(request):
+            forged = {"type": "report", "id": request.node.nodeid, "outcome": "passed"}
+            for plugin in request.config.pluginmanager.get_plugins():
+                if hasattr(plugin, "_tell"):
+                    try: plugin._tell(forged)
+                    except RuntimeError as refused: assert "while a case runs" in str(refused)
+                    else: raise SystemExit("told")
+            frame, seen = sys._getframe(), []
+            while frame:
+                seen += [type(value).__name__ for value in frame.f_locals.values()]
+                frame = frame.f_back
+            assert "Official" in seen and not {"Channel", "socket", "Launcher"} & set(seen)
+            assert 0, "an honest end"
+        """,
+    )
+    assert tree.outcomes("test_a.py") == {"test_forges": "failed"}
+    assert "an honest end" in tree.reports["test_forges"]["message"]
+
+
+def test_what_a_case_prints_before_it_dies_is_in_its_log(tree: Tree) -> None:
+    tree.write("test_a.py", "import os\ndef test_a():\n    print('last words')\n    os._exit(3)\n")
+    end, ids, _ = tree.open("test_a.py")
+    end.channel.send({"type": "run", "id": ids[0], "next": None})
+    assert tree.harness.exit_of(tree.launched.number, 0) == (3, None)
+    assert "last words" in end.log.read_text()
+    tree.harness.end(tree.launched)

@@ -11,7 +11,7 @@ import pytest
 from driver import Harness, collect, finish
 from relay import Relay
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 pytest.importorskip("ml_dtypes")
 
 OBSERVERS = """
@@ -31,17 +31,17 @@ JUDGE = """
 import ml_dtypes, numpy as np
 from infradev_probe import case, expect, per_rank
 
-@case(worlds=[4], checks="numbers")
+@case(worlds=[2, 4], checks="numbers")
 def ranks_add_up(worlds, rng):
     xs = [rng.standard_normal((3, 5)).astype(ml_dtypes.bfloat16) for _ in range(worlds.size)]
     seen = worlds.open().observe("observe_t.total", x=per_rank(xs))
-    expect.equal([s["backend"] for s in seen], ["gloo"] * 4)
-    expect.equal([s["threads"] for s in seen], [1] * 4)
+    expect.equal([s["backend"] for s in seen], ["gloo" if worlds.device == "cpu" else "nccl"] * worlds.size)
+    expect.equal([s["threads"] for s in seen], [1] * worlds.size)
     expect.equal([s["mine"] for s in seen], xs)
     expect.equal(seen[0]["mine"].dtype.name, "bfloat16")
     want = sum(x.astype(np.float64) for x in xs)
     for s in seen:
-        expect.close(s["sum"], want, dtype="bfloat16", reduction=4)
+        expect.close(s["sum"], want, dtype="bfloat16", reduction=worlds.size)
 """
 
 
@@ -51,15 +51,24 @@ def harness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harness]:
         yield harness
 
 
-def test_four_ranks_add_up_over_gloo(harness: Harness, tmp_path: Path) -> None:
-    probes, tree = tmp_path / "probes", tmp_path / "tree"
+def ranks_add_up(harness: Harness, folder: Path, world: int, device: str) -> None:
+    probes, tree = folder / "probes", folder / "tree"
     probes.mkdir()
     tree.mkdir()
     (probes / "observe_t.py").write_text(textwrap.dedent(OBSERVERS))
     (probes / "judge_t.py").write_text(textwrap.dedent(JUDGE))
-    with Relay(harness, probes, tree, 4) as relay:
-        report = relay.run("probes/judge_t.py::ranks_add_up[world=4]")
+    with Relay(harness, probes, tree, world, device) as relay:
+        report = relay.run(f"probes/judge_t.py::ranks_add_up[world={world}]")
     assert report["outcome"] == "passed", report
+
+
+def test_four_ranks_add_up_over_gloo(harness: Harness, tmp_path: Path) -> None:
+    ranks_add_up(harness, tmp_path, 4, "cpu")
+
+
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
+def test_two_forked_ranks_add_up_over_nccl(harness: Harness, tmp_path: Path) -> None:
+    ranks_add_up(harness, tmp_path, 2, "cuda")
 
 
 def test_the_launcher_stays_single_threaded_without_cuda(harness: Harness) -> None:

@@ -18,7 +18,7 @@ pub struct Calibrated {
     /// Golden's runs.
     pub golden: Vec<TrialResult>,
     /// Base under golden's tests.
-    pub base: Option<TrialResult>,
+    pub base: TrialResult,
 }
 
 impl Executor {
@@ -75,7 +75,7 @@ impl Executor {
         let key = ready.calibration_key(self, world);
         let calibration = refuse_unusable(calibrate(key, &golden, &base, &base_own))?;
         self.calibrations.put(&calibration)?;
-        Ok(Calibrated { calibration, golden, base: Some(base) })
+        Ok(Calibrated { calibration, golden, base })
     }
 
     fn refuse_golden(&self, task: &str, world: u32, result: &TrialResult) -> Result<(), ExecutorError> {

@@ -16,6 +16,9 @@ use crate::repo::{CommitId, Repo, TreeId, object_id};
 /// Largest file that a capture takes, in bytes; `infradev-patch` applies no larger ones.
 const MAX_FILE: u64 = 64 << 20;
 
+/// Longest path that a capture takes, in bytes: a deeper one could not even be opened by its name.
+const MAX_PATH: usize = 3000;
+
 /// What the work tree started from.
 #[derive(Debug, Clone, Copy)]
 pub enum Base<'a> {
@@ -56,6 +59,8 @@ pub enum SkipReason {
     Device,
     /// A file of more than 64 MiB.
     TooLarge,
+    /// A path of more than 3000 bytes, which `infradev-patch` would refuse.
+    TooLong,
 }
 
 /// The patch from a base to a work tree, every file of it, ignored ones too. The work tree must be at rest.
@@ -146,6 +151,10 @@ fn walk(
             if path != b".git" {
                 skip(SkipReason::GitFolder);
             }
+            continue;
+        }
+        if path.len() > MAX_PATH {
+            skip(SkipReason::TooLong);
             continue;
         }
         // Of the entry itself: a link is not followed.

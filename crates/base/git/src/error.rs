@@ -139,7 +139,6 @@ impl Classified for GitError {
             GitError::Run(error) => error.class(),
             GitError::Failed { .. }
             | GitError::Unreadable { .. }
-            | GitError::TooLarge { .. }
             | GitError::Fetch { .. }
             | GitError::Io { .. } => Class::Fault,
             _ => Class::BadInput,
@@ -154,6 +153,7 @@ impl Classified for GitError {
             }
             GitError::NoSuchCommit { .. } => "fetch the repository, or check the id",
             GitError::AmbiguousRevision { .. } => "give the full commit id",
+            GitError::TooLarge { .. } => "large files were added to the tree; remove them",
             GitError::NoSuchPullRequest { .. } | GitError::AmbiguousPullRequest { .. } => {
                 "name the commit itself with --commit"
             }

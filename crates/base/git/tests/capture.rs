@@ -148,6 +148,18 @@ fn fifos_sockets_and_links_to_folders_do_not_lead_the_walk_astray() {
 }
 
 #[test]
+fn folders_deeper_than_any_path_are_left_out_and_reported() {
+    let (_scratch, repo, commit, work) = start();
+    let tree = work.path().join("w");
+    let deep = tree.join(format!("{}/", "d".repeat(200)).repeat(16));
+    fs::create_dir_all(&deep).unwrap();
+    fs::write(deep.join("f"), "x\n").unwrap();
+    let captured = capture(Base::Commit(&repo, &commit), &tree).unwrap();
+    assert_eq!(captured.patch, b"");
+    assert_eq!(captured.skipped.iter().map(|s| s.reason).collect::<Vec<_>>(), [SkipReason::TooLong]);
+}
+
+#[test]
 fn a_base_without_a_repository_is_a_folder() {
     let (_scratch, _repo, _commit, work) = start();
     let base = tempfile::tempdir().unwrap();

@@ -44,6 +44,11 @@ pub enum Mending {
         /// Its convention.
         ending: Ending,
     },
+    /// The patch states that a file lacks its final newline; it had it, and the patch's word was taken, as git does.
+    FileNewline {
+        /// The file.
+        path: Vec<u8>,
+    },
     /// A hunk was found at another line than its header states.
     Moved {
         /// The file.
@@ -67,6 +72,13 @@ impl std::fmt::Display for Mending {
             }
             Mending::LineEndings { path, ending: Ending::Lf } => {
                 write!(f, "{}: lines of the patch end in CRLF, the file keeps its LF", show_path(path))
+            }
+            Mending::FileNewline { path } => {
+                write!(
+                    f,
+                    "{}: the patch takes the final newline for missing, the file had it",
+                    show_path(path)
+                )
             }
             Mending::Moved { path, line, stated, found } => {
                 let path = show_path(path);
@@ -142,7 +154,15 @@ impl Plan {
             plan.add(file, root, &gone)?;
         }
         let Plan { outputs, removed, done, .. } = &mut plan;
-        removed.retain(|path| !outputs.contains_key(path));
+        let mut kept = BTreeSet::new();
+        for path in std::mem::take(removed) {
+            // A file that the patch itself made and deleted again was never in the tree.
+            let there = tree::kind(root, &path).map_err(io_error(&path, false))?;
+            if !outputs.contains_key(&path) && there.is_some_and(|kind| !kind.is_dir()) {
+                kept.insert(path);
+            }
+        }
+        *removed = kept;
         done.files = outputs.keys().chain(removed.iter()).cloned().collect();
         done.files.sort_unstable();
         for (path, output) in &plan.outputs {
@@ -258,6 +278,9 @@ impl Plan {
                     }));
                     if let Some(ending) = placed.ending {
                         self.done.mended.push(Mending::LineEndings { path: path.clone(), ending });
+                    }
+                    if placed.final_newline {
+                        self.done.mended.push(Mending::FileNewline { path: path.clone() });
                     }
                     placed.bytes
                 }

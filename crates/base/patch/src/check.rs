@@ -89,12 +89,20 @@ fn refusal_of_path(path: &[u8]) -> Option<Refusal> {
     if path.starts_with(b"/") {
         return Some(Refusal::AbsolutePath);
     }
+    if is_too_long(path) {
+        return Some(Refusal::TooLong);
+    }
     path.split(|&b| b == b'/').find_map(|component| match component {
         b"" | b"." => Some(Refusal::MalformedPath),
         b".." => Some(Refusal::ParentComponent),
         _ if is_git_folder(component) => Some(Refusal::GitFolder),
         _ => None,
     })
+}
+
+/// Else the file system would refuse it halfway through, which would look like a fault of the machine.
+fn is_too_long(path: &[u8]) -> bool {
+    path.len() > 3000 || path.split(|&b| b == b'/').any(|component| component.len() > 255)
 }
 
 /// `.git` in any case, and the spellings that HFS+ (ignorable code points) and NTFS (short name, trailing dots and
@@ -121,6 +129,9 @@ pub(crate) fn refusal_of_link(path: &[u8], target: &[u8]) -> Option<Refusal> {
     }
     if target.starts_with(b"/") {
         return Some(Refusal::AbsoluteLink);
+    }
+    if is_too_long(target) {
+        return Some(Refusal::TooLong);
     }
     let mut depth = path.iter().filter(|&&b| b == b'/').count();
     let mut named = false;

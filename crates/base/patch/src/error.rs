@@ -15,6 +15,8 @@ pub enum Refusal {
     NulByte,
     /// An empty path, or one with an empty or `.` component.
     MalformedPath,
+    /// A path or link target that file systems don't take: a component of more than 255 bytes, more than 3000 in all.
+    TooLong,
     /// A symbolic link with an absolute target.
     AbsoluteLink,
     /// A symbolic link whose target leaves the tree, or could by way of another link.
@@ -35,6 +37,7 @@ impl std::fmt::Display for Refusal {
             Refusal::GitFolder => "reaches into a .git folder",
             Refusal::NulByte => "holds a NUL byte",
             Refusal::MalformedPath => "is not a plain relative path",
+            Refusal::TooLong => "has a longer name than file systems take",
             Refusal::AbsoluteLink => "is a symbolic link to an absolute path",
             Refusal::EscapingLink => "is a symbolic link that may leave the tree",
             Refusal::Gitlink => "is a gitlink (submodule, mode 160000)",

@@ -2,7 +2,9 @@
 //!
 //! Source: git's `apply.c` (`apply_one_fragment`, `find_pos`): the stated line first, then one line further away at a
 //! time, after before before; a hunk stated at line 1 matches at the start only, one without trailing context at the end
-//! only; no line that a hunk of the same patch has written is matched again.
+//! only; no line that a hunk of the same patch has written is matched again. An old line stated to lack its newline also
+//! matches the file's last line with one. (git takes it for the start of any line, and so joins lines in the middle of a
+//! file; that we refuse.)
 
 use std::borrow::Cow;
 
@@ -19,6 +21,8 @@ pub(crate) struct Placed {
     pub(crate) moved: Vec<(usize, usize, usize)>,
     /// The file's convention, where the patch had the other.
     pub(crate) ending: Option<Ending>,
+    /// The patch states that the file lacks its final newline, but it has it.
+    pub(crate) final_newline: bool,
 }
 
 #[derive(Debug)]
@@ -78,6 +82,7 @@ fn attempt(image: &[u8], hunks: &[Hunk], ending: Option<Ending>, work: &mut u64)
         .map(|bytes| ImageLine { bytes: Cow::Borrowed(bytes), patched: false })
         .collect();
     let mut moved = Vec::new();
+    let mut final_newline = false;
     for (index, hunk) in hunks.iter().enumerate() {
         let old: Vec<&Line> = hunk.lines.iter().filter(|line| line.is_old()).collect();
         let stated = hunk.new_start.saturating_sub(1);
@@ -94,6 +99,8 @@ fn attempt(image: &[u8], hunks: &[Hunk], ending: Option<Ending>, work: &mut u64)
         if found != stated {
             moved.push((index, stated + 1, found + 1));
         }
+        let unended = old.last().is_some_and(|line| !line.body.ends_with(b"\n"));
+        final_newline |= unended && lines[found + old.len() - 1].bytes.ends_with(b"\n");
         let mut kept = found;
         let mut new = Vec::with_capacity(hunk.new_lines);
         for line in &hunk.lines {
@@ -102,7 +109,9 @@ fn attempt(image: &[u8], hunks: &[Hunk], ending: Option<Ending>, work: &mut u64)
                 continue;
             }
             if line.tag == Tag::Context {
-                new.push(ImageLine { bytes: lines[kept].bytes.clone(), patched: true });
+                let ended = line.body.ends_with(b"\n");
+                let bytes = if ended { lines[kept].bytes.clone() } else { Cow::Owned(line.body.clone()) };
+                new.push(ImageLine { bytes, patched: true });
             }
             kept += 1;
         }
@@ -111,7 +120,7 @@ fn attempt(image: &[u8], hunks: &[Hunk], ending: Option<Ending>, work: &mut u64)
         lines.splice(found..found + old.len(), new);
     }
     let bytes = lines.iter().flat_map(|line| line.bytes.iter().copied()).collect();
-    Ok(Placed { bytes, moved, ending })
+    Ok(Placed { bytes, moved, ending, final_newline })
 }
 
 fn with_ending(body: &[u8], ending: Option<Ending>) -> Vec<u8> {
@@ -175,12 +184,19 @@ impl Search<'_> {
     fn matches(&self, at: usize, work: &mut u64) -> bool {
         self.old.iter().zip(&self.lines[at..]).all(|(old, line)| {
             *work += 1;
-            !line.patched && self.same(&old.body, &line.bytes)
+            !line.patched && self.same(&old.body, line)
         })
     }
 
-    fn same(&self, old: &[u8], line: &[u8]) -> bool {
-        if self.modulo_cr { without_cr(old) == without_cr(line) } else { old == line }
+    fn same(&self, old: &[u8], line: &ImageLine) -> bool {
+        let bytes = line.bytes.as_ref();
+        let at_end = || self.lines.last().is_some_and(|last| std::ptr::eq(last, line));
+        if self.modulo_cr {
+            let ((old, ended), (line, line_ended)) = (without_cr(old), without_cr(bytes));
+            old == line && (ended == line_ended || !ended && at_end())
+        } else {
+            old == bytes || !old.ends_with(b"\n") && bytes.strip_suffix(b"\n") == Some(old) && at_end()
+        }
     }
 
     /// The first difference at the stated place, for the person who reads it.
@@ -189,7 +205,7 @@ impl Search<'_> {
         let mut at = start;
         for old in self.old {
             let found = match self.lines.get(at) {
-                Some(line) if self.same(&old.body, &line.bytes) => {
+                Some(line) if self.same(&old.body, line) => {
                     at += 1;
                     continue;
                 }

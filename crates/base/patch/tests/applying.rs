@@ -79,6 +79,20 @@ fn a_file_keeps_its_line_ends_and_the_report_says_so() {
 }
 
 #[test]
+fn a_patch_that_takes_the_final_newline_for_missing_is_applied_as_git_does_and_reported() {
+    let text = "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n-one\n+1\n two\n\\ No newline at end of file\n";
+    for (file, fits) in [("one\ntwo\n", true), ("one\ntwo!\n", false), ("one\ntwo\nthree\n", false)] {
+        let [ours, gits] = [(); 2].map(|()| tree(&[("f", file)]));
+        let applied = apply(&parse(text), ours.path());
+        assert_eq!(applied.is_ok(), fits, "{file:?}");
+        if fits {
+            assert_eq!(applied.unwrap().mended, [Mending::FileNewline { path: b"f".to_vec() }]);
+            assert_eq!(Some(read_tree(ours.path())), git_apply(gits.path(), text.as_bytes()));
+        }
+    }
+}
+
+#[test]
 fn a_patch_about_line_ends_is_taken_at_its_word() {
     let text = "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n one\n-two\n+two\r\n";
     let folder = tree(&[("f", "one\r\ntwo\r\n")]);
@@ -172,6 +186,15 @@ fn a_file_changed_by_two_headers_is_changed_by_both_as_git_does() {
     let fresh = tree(&[("f", "one\ntwo\nthree\n")]);
     let error = apply(&parse(&moved), fresh.path()).unwrap_err();
     assert!(matches!(error, ApplyError::Patch(PatchError::ChangedTwice { line: 8, .. })), "{error}");
+}
+
+#[test]
+fn a_file_made_and_deleted_again_by_one_patch_was_never_there() {
+    let text = "--- /dev/null\n+++ b/n\n@@ -0,0 +1 @@\n+x\n--- a/n\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n";
+    let folder = tree(&[("f", "one\ntwo\nthree\n")]);
+    let applied = apply(&parse(&format!("{text}{EDIT}")), folder.path()).unwrap();
+    assert_eq!(applied.files, [b"f"]);
+    assert_eq!(read_tree(folder.path()).len(), 1);
 }
 
 #[test]

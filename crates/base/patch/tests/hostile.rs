@@ -45,6 +45,13 @@ fn hostile_content_is_refused_with_its_line_before_anything_is_written() {
         ("git folder in capitals", create("sub/.GIT/config"), Refusal::GitFolder),
         ("git folder, short name", create("git~1/config"), Refusal::GitFolder),
         ("git folder as a file", create("sub/.git"), Refusal::GitFolder),
+        ("a name longer than file systems take", create(&"n".repeat(256)), Refusal::TooLong),
+        (
+            "a path longer than file systems take",
+            create(&format!("{}f", "n/".repeat(1600))),
+            Refusal::TooLong,
+        ),
+        ("a link to a long name", link("l", &"n".repeat(256)), Refusal::TooLong),
         ("double slash", create("a//b"), Refusal::MalformedPath),
         ("dot component", create("a/./b"), Refusal::MalformedPath),
         ("rename out", rename("present", "../gone"), Refusal::ParentComponent),

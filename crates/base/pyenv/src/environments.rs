@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
 use infradev_model::{Digest, DigestBuilder};
 use infradev_supervise::{SuperviseError, cancelled};
@@ -20,6 +21,9 @@ const MARKER_SCHEMA: u32 = 1;
 const BUILDING: &str = ".building-";
 /// Enough digits of a key for the name of a folder; the marker holds all of them.
 const NAME_DIGITS: usize = 32;
+
+/// How soon an interrupt is noticed while another process's build is waited for.
+const LOOK_FOR_INTERRUPT: Duration = Duration::from_millis(100);
 
 /// What an environment is made from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -177,16 +181,9 @@ impl Environments {
             Err(TryLockError::WouldBlock) => events.on(Event::Waiting { key }),
             Err(TryLockError::Error(e)) => return Err(PyenvError::io("lock", &path, e)),
         }
-        loop {
-            match file.lock() {
-                Ok(()) => return Ok(file),
-                Err(_) if cancelled() => {
-                    return Err(SuperviseError::Cancelled { program: "uv".to_owned() }.into());
-                }
-                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(PyenvError::io("lock", &path, e)),
-            }
-        }
+        wait_for(file)
+            .map_err(|e| PyenvError::io("lock", &path, e))?
+            .ok_or_else(|| SuperviseError::Cancelled { program: "uv".to_owned() }.into())
     }
 
     fn lock_path(&self, key: &Digest) -> PathBuf {
@@ -300,6 +297,24 @@ fn is_version(text: &str) -> bool {
     let parts: Vec<&str> = text.split('.').collect();
     let digits = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
     (2..=3).contains(&parts.len()) && parts.iter().all(digits)
+}
+
+/// Waits for a lock on a thread of its own, since an interrupt does not end the system call; none once the person has
+/// asked for an end.
+fn wait_for(file: File) -> std::io::Result<Option<File>> {
+    let (say, hear) = mpsc::channel();
+    std::thread::spawn(move || {
+        let locked = file.lock().map(|()| file);
+        // Nobody hears it after an interrupt: the lock is then dropped.
+        let _ = say.send(locked);
+    });
+    loop {
+        match hear.recv_timeout(LOOK_FOR_INTERRUPT) {
+            Ok(locked) => return locked.map(Some),
+            Err(mpsc::RecvTimeoutError::Timeout) if !cancelled() => {}
+            Err(_) => return Ok(None),
+        }
+    }
 }
 
 fn open_lock(path: &Path) -> std::io::Result<File> {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use infradev_model::{Class, Classified};
 use infradev_pyenv::{Definition, Event};
 use infradev_supervise::{Exit, Invocation};
 use support::{ROOT, TINY, child, ensure, left_in, lock_named, stdout, store, tiny};
@@ -128,6 +129,28 @@ fn a_second_builder_says_that_it_waits_and_takes_what_the_first_has_built() {
     });
     assert_eq!(waited, finished);
     assert!(hear.try_recv().is_err(), "it built although the first had");
+}
+
+/// Also what a child runs: an interrupt ends a process's work for good.
+#[test]
+fn an_interrupt_ends_the_wait_for_another_builder() {
+    let Some(root) = std::env::var_os(ROOT).map(PathBuf::from) else {
+        let folder = tempfile::tempdir().unwrap();
+        let output = child("an_interrupt_ends_the_wait_for_another_builder", folder.path()).run().unwrap();
+        assert!(output.status.success(), "{}{}", stdout(&output), output.stderr_text());
+        return;
+    };
+    let finished = ensure(&root, &tiny()).0.unwrap();
+    let name = &finished.key.as_str()[..32];
+    fs::rename(root.join(name), root.join("aside")).unwrap();
+    let lock = File::open(root.join(".locks").join(name)).unwrap();
+    lock.lock().unwrap();
+    let interrupt = |event: Event<'_>| {
+        assert!(matches!(event, Event::Waiting { .. }));
+        infradev_supervise::cancel();
+    };
+    let error = store(&root).ensure(&tiny(), &interrupt).unwrap_err();
+    assert_eq!(error.class(), Class::Interrupted);
 }
 
 #[test]

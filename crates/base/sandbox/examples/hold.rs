@@ -4,7 +4,8 @@
 use std::error::Error;
 use std::io::{Read, Write};
 
-use infradev_sandbox::{Sandbox, SandboxSpec};
+use infradev_model::Classified;
+use infradev_sandbox::{Sandbox, SandboxError, SandboxSpec};
 
 const DAEMON: &str = "import os, signal
 if os.fork() == 0:
@@ -19,7 +20,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut spec = SandboxSpec::new("/usr/bin/python3");
     spec.args = vec!["-c".into(), DAEMON.into()];
     spec.fds = vec![(write.into(), 3)];
-    let mut sandbox = Sandbox::start(spec).await?;
+    let told = |error: SandboxError| format!("{error}; hint: {}", error.hint().unwrap_or_default());
+    let mut sandbox = Sandbox::start(spec).await.map_err(told)?;
     let mut uid_inside = String::new();
     said.read_to_string(&mut uid_inside)?;
     let processes = sandbox.processes();

@@ -86,7 +86,8 @@ impl Sandbox {
         &self.report
     }
 
-    /// The host's number of the namespace's init, or of the program where there is no namespace.
+    /// The host's number of the namespace's init; of bubblewrap where that had ended before it was looked at, of the
+    /// program where there is no namespace.
     pub fn pid(&self) -> i32 {
         self.init.as_ref().map_or(self.child.pid(), |init| init.pid)
     }
@@ -128,15 +129,19 @@ impl Sandbox {
 
     /// The processes in it now, by the host's numbers and uids, the init among them.
     pub fn processes(&self) -> Vec<Process> {
-        match &self.init {
-            Some(init) => alive(init),
-            None => self.child.tree(),
+        match (&self.init, self.report.kind) {
+            (Some(init), _) => alive(init),
+            (None, Kind::None) => self.child.tree(),
+            // It had ended before it was looked at.
+            (None, Kind::Namespaces) => Vec::new(),
         }
     }
 
     /// Bytes that crossed its own loopback so far, read from outside; `None` on the host's network or after its end.
     pub fn loopback_bytes(&self) -> Option<LoopbackBytes> {
-        (self.report.network == Network::Isolated).then(|| loopback_of(self.pid())).flatten()
+        let init =
+            self.init.as_ref().filter(|_| self.report.network == Network::Isolated && self.end.is_none())?;
+        loopback_of(init.pid)
     }
 
     /// Bytes of memory in use now, of private tmpfs too where a control group counts; `None` after its end.

@@ -64,9 +64,12 @@ async fn what_each_rank_receives_is_counted_from_outside() {
 #[tokio::test]
 async fn this_host_is_examined_for_real() {
     let checks = examine().await;
-    for name in ["sandbox", "uid separation", "memory limits", "rank networks", "locks", "GPUs"] {
-        let check = checks.iter().find(|check| check.name == name).unwrap();
-        assert!(check.ok, "{check:?}");
-        assert_eq!(check.hint, None);
+    let names: Vec<_> = checks.iter().map(|check| check.name).collect();
+    assert_eq!(names, ["sandbox", "uid separation", "memory limits", "rank networks", "locks", "GPUs"]);
+    for check in checks {
+        // A host without root, control groups or a driver is told what to do.
+        assert!(check.ok || (!check.required && check.hint.is_some()), "{check:?}");
+        assert!(!check.ok || check.hint.is_none(), "{check:?}");
+        assert!(!check.detail.is_empty());
     }
 }

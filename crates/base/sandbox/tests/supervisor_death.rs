@@ -4,9 +4,9 @@ use std::io::{BufRead, BufReader, PipeReader};
 use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use infradev_supervise::{Child, Exit, Sink, Spawn, watch_process};
+use infradev_supervise::{Child, Exit, LogBounds, LogSink, Sink, Spawn, descendants, watch_process};
 use nix::sys::signal::Signal;
 
 /// The example `hold`, which cargo builds beside the tests.
@@ -69,6 +69,62 @@ async fn kill_9_of_the_supervisor_takes_the_whole_tree_down() {
             "{folder:?}"
         );
     }
+}
+
+#[tokio::test]
+async fn kill_9_while_the_sandbox_is_being_set_up_leaves_nothing() {
+    // Instants spread over the setup, from bubblewrap's first sight on.
+    for round in 0..20 {
+        let mut spawn = Spawn::new(hold());
+        spawn.env = vec![("PATH".into(), std::env::var_os("PATH").unwrap())];
+        let (input, _input_write) = std::io::pipe().unwrap();
+        spawn.stdin = Sink::Fd(input.into());
+        let mut child = spawn.start().unwrap();
+        let bubblewrap = loop {
+            if let Some(pid) = sandboxing_child(child.pid()) {
+                break pid;
+            }
+        };
+        let first_seen = Instant::now();
+        while first_seen.elapsed() < Duration::from_micros(600) * round {
+            std::hint::spin_loop();
+        }
+        child.signal(Signal::SIGKILL);
+        // Killed or not, what it had cloned by now is there to be seen.
+        let seen = descendants(bubblewrap);
+        child.wait().await.unwrap();
+        for process in seen {
+            gone(process.pid).await;
+        }
+    }
+    infradev_sandbox::sweep();
+}
+
+#[tokio::test]
+async fn a_host_without_bubblewrap_is_told_how_to_get_it() {
+    let mut spawn = Spawn::new(hold());
+    spawn.env = vec![("PATH".into(), "/nonexistent".into())];
+    let (log, write) = LogSink::open(LogBounds::default()).unwrap();
+    spawn.stderr = Sink::Fd(write);
+    let mut child = spawn.start().unwrap();
+    assert_eq!(child.wait().await.unwrap(), Exit::Code(1));
+    log.closed().await;
+    let text = log.last(4096);
+    assert!(text.contains("the sandbox did not start: program `bwrap` not found on PATH"), "{text}");
+    assert!(text.contains("apt-get install bubblewrap"), "{text}");
+}
+
+/// The child of that process that is a bubblewrap at work.
+fn sandboxing_child(pid: i32) -> Option<i32> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
+    let children = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+    let numbers: Vec<i32> =
+        children.flat_map(|line| line.split(' ').flat_map(str::parse).collect::<Vec<_>>()).collect();
+    let at_work = |pid: &i32| {
+        std::fs::read(format!("/proc/{pid}/cmdline"))
+            .is_ok_and(|line| line.starts_with(b"bwrap\0--unshare-pid\0"))
+    };
+    numbers.into_iter().find(at_work)
 }
 
 fn control_group_folders(own: &str) -> Vec<PathBuf> {

@@ -3,10 +3,16 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::Write;
 use std::path::Path;
+use std::sync::mpsc;
+use std::time::Duration;
 
+use infradev_supervise::cancelled;
 use serde::Serialize;
 
 use crate::error::StoreError;
+
+/// How soon an interrupt is noticed while a lock is waited for.
+const LOOK_FOR_INTERRUPT: Duration = Duration::from_millis(100);
 
 /// Creates a folder and those above it.
 pub(crate) fn create_folder(path: &Path) -> Result<(), StoreError> {
@@ -69,8 +75,20 @@ impl Held {
         }
         on_wait();
         let file = open(path)?;
-        file.lock().map_err(|e| StoreError::io("wait for the lock", path, e))?;
-        Ok(Held { file })
+        // On a thread of its own, since an interrupt does not end the system call.
+        let (say, hear) = mpsc::channel();
+        std::thread::spawn(move || {
+            let locked = file.lock().map(|()| Held { file });
+            // Nobody hears it after an interrupt: the lock is then dropped.
+            let _ = say.send(locked);
+        });
+        loop {
+            match hear.recv_timeout(LOOK_FOR_INTERRUPT) {
+                Ok(locked) => return locked.map_err(|e| StoreError::io("wait for the lock", path, e)),
+                Err(mpsc::RecvTimeoutError::Timeout) if !cancelled() => {}
+                Err(_) => return Err(StoreError::Interrupted { path: path.to_owned() }),
+            }
+        }
     }
 
     /// Leaves a word in the file for those who find it locked.

@@ -30,6 +30,12 @@ pub enum StoreError {
         /// What was being written.
         path: PathBuf,
     },
+    /// The person asked for an end while another process's lock was waited for.
+    #[error("interrupted while waiting for {}", path.display())]
+    Interrupted {
+        /// The lock.
+        path: PathBuf,
+    },
     /// Any other failure of the file system.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
@@ -109,6 +115,7 @@ impl Classified for StoreError {
             StoreError::Pack { .. } => Class::BadInput,
             StoreError::NoRun { .. } | StoreError::RunInUse { .. } => Class::Usage,
             StoreError::Source { class, .. } => *class,
+            StoreError::Interrupted { .. } => Class::Interrupted,
             _ => Class::Fault,
         }
     }
@@ -132,7 +139,7 @@ impl Classified for StoreError {
                      start afresh"
                 ))
             }
-            StoreError::NoRun { .. } | StoreError::Io { .. } => None,
+            StoreError::NoRun { .. } | StoreError::Interrupted { .. } | StoreError::Io { .. } => None,
         }
     }
 }

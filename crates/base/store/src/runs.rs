@@ -11,21 +11,19 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use infradev_model::{Digest, RUN_SCHEMA, Run, format};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::disk::{self, Held};
 use crate::error::StoreError;
-use crate::journal::{self, Contents, Damage, Journal};
+use crate::journal::{self, Contents};
+use crate::run::RunFolder;
+use crate::stamp::utc_stamp;
 
 const CREATING: &str = ".creating-";
-const FINISHED: &str = "finished.json";
-const RESULT: &str = "result.json";
+pub(crate) const FINISHED: &str = "finished.json";
 
 /// One line of a run's journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -228,136 +226,6 @@ impl Runs {
     }
 }
 
-/// A run that this process works on. Its methods may be called from several threads.
-#[derive(Debug)]
-pub struct RunFolder {
-    folder: PathBuf,
-    run: Run,
-    journal: Mutex<Journal<RunEvent>>,
-    torn: Option<Damage>,
-    staged: AtomicU64,
-    _held: Held,
-}
-
-impl RunFolder {
-    fn open(folder: PathBuf, run: Run, held: Held) -> Result<RunFolder, StoreError> {
-        held.sign();
-        // This process holds the lock, so whoever made these is dead.
-        match fs::remove_dir_all(folder.join("scratch")) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                return Err(StoreError::io("sweep", &folder.join("scratch"), e));
-            }
-            _ => {}
-        }
-        disk::create_folder(&folder.join("trials"))?;
-        let (mut journal, contents) = Journal::open(&folder.join("journal.jsonl"))?;
-        journal.append(&RunEvent::Opened { pid: std::process::id() })?;
-        let journal = Mutex::new(journal);
-        Ok(RunFolder { folder, run, journal, torn: contents.torn, staged: AtomicU64::new(0), _held: held })
-    }
-
-    /// The run's folder.
-    pub fn path(&self) -> &Path {
-        &self.folder
-    }
-
-    /// The run's id.
-    pub fn id(&self) -> &str {
-        &self.run.id
-    }
-
-    /// `run.json`.
-    pub fn run(&self) -> &Run {
-        &self.run
-    }
-
-    /// The part of a journal line that a kill or a full disk left, and that was cut off when the run was opened.
-    pub fn torn(&self) -> Option<&Damage> {
-        self.torn.as_ref()
-    }
-
-    /// Appends to the journal; once this returns, the line survives a kill of this process.
-    pub fn record(&self, event: &RunEvent) -> Result<(), StoreError> {
-        self.journal.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).append(event)
-    }
-
-    /// The record of a finished trial of this run; none where it is not finished, or its record cannot be read (it then
-    /// runs again and its record is replaced).
-    pub fn finished<R: DeserializeOwned>(&self, key: &Digest) -> Result<Option<R>, StoreError> {
-        let bytes = disk::read_if_there(&self.trial_path(key).join(RESULT))?;
-        Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
-    }
-
-    /// Where a finished trial's record and logs are.
-    pub fn trial_path(&self, key: &Digest) -> PathBuf {
-        self.folder.join("trials").join(key.as_str())
-    }
-
-    /// A fresh folder for a trial under way. Dropped without [`Staging::finish`], it is removed.
-    pub fn stage(&self, key: &Digest) -> Result<Staging, StoreError> {
-        let number = self.staged.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{}-{number}-{}", std::process::id(), key.short());
-        let path = self.folder.join("scratch").join(name);
-        disk::create_folder(&path.join("trial"))?;
-        Ok(Staging { path, target: self.trial_path(key) })
-    }
-
-    /// Writes a document of the run, such as `grade.json`; whole or not at all.
-    pub fn write_document<T: Serialize>(&self, name: &str, document: &T) -> Result<PathBuf, StoreError> {
-        let path = self.folder.join(name);
-        disk::write_json(&path, document)?;
-        Ok(path)
-    }
-
-    /// Marks the run as done: it is not resumed any more. What it wrote is flushed to the disk.
-    pub fn finish(self) -> Result<(), StoreError> {
-        self.record(&RunEvent::Finished)?;
-        self.journal.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).flush()?;
-        let _ = fs::remove_dir_all(self.folder.join("scratch"));
-        let finished = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        disk::write_json(&self.folder.join(FINISHED), &serde_json::json!({"schema": 1, "finished": finished}))
-    }
-}
-
-/// A trial under way.
-#[derive(Debug)]
-pub struct Staging {
-    path: PathBuf,
-    target: PathBuf,
-}
-
-impl Staging {
-    /// Kept with the trial: logs and what else belongs to its record.
-    pub fn kept(&self) -> PathBuf {
-        self.path.join("trial")
-    }
-
-    /// Removed at the end: workspace, sockets, temporary files.
-    pub fn scratch(&self) -> &Path {
-        &self.path
-    }
-
-    /// Writes the record beside what was kept, and gives the folder its final name in one step.
-    pub fn finish<R: Serialize>(self, record: &R) -> Result<PathBuf, StoreError> {
-        let kept = self.kept();
-        disk::write_json(&kept.join(RESULT), record)?;
-        if self.target.exists() {
-            // An unreadable record, or a second one of the same inputs: the newer counts.
-            let aside = self.path.join("replaced");
-            fs::rename(&self.target, &aside).map_err(|e| StoreError::io("replace", &self.target, e))?;
-        }
-        fs::rename(&kept, &self.target).map_err(|e| StoreError::io("create", &self.target, e))?;
-        Ok(self.target.clone())
-    }
-}
-
-impl Drop for Staging {
-    fn drop(&mut self) {
-        // What cannot be removed now is swept when the run is opened next.
-        let _ = fs::remove_dir_all(&self.path);
-    }
-}
-
 fn holder(folder: &Path) -> Option<u32> {
     fs::read_to_string(folder.join("lock")).ok()?.trim().parse().ok()
 }
@@ -372,31 +240,4 @@ fn names_in(folder: &Path) -> Result<Vec<String>, StoreError> {
         entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort();
     Ok(names)
-}
-
-/// `20261129-231855`, UTC (Hinnant's days-to-civil).
-fn utc_stamp(seconds: u64) -> String {
-    let (days, time) = (seconds / 86_400, seconds % 86_400);
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    format!("{year:04}{month:02}{day:02}-{:02}{:02}{:02}", time / 3600, time / 60 % 60, time % 60)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::utc_stamp;
-
-    #[test]
-    fn a_stamp_is_the_date_and_time_in_utc() {
-        assert_eq!(utc_stamp(0), "19700101-000000");
-        assert_eq!(utc_stamp(951_782_399), "20000228-235959");
-        assert_eq!(utc_stamp(951_782_400), "20000229-000000");
-        assert_eq!(utc_stamp(1_798_761_599), "20261231-235959");
-    }
 }

@@ -244,3 +244,24 @@ fn each_broken_pack_is_refused_by_file_line_and_key() {
     }
     insta::assert_snapshot!(said);
 }
+
+/// Stands for repositories that are not here.
+struct Elsewhere;
+
+impl History for Elsewhere {
+    fn split(&self, _: &BaseSource, _: &TaskSpec) -> Result<Split, Box<dyn Classified>> {
+        Ok(Split { golden: b"not here".to_vec(), official: b"not here".to_vec() })
+    }
+}
+
+#[test]
+fn the_packs_of_this_repository_are_whole() {
+    let packs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../packs");
+    let bundled: Vec<PathBuf> = fs::read_dir(packs).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(bundled.iter().any(|pack| pack.ends_with("core")));
+    for pack in bundled.iter().filter(|pack| pack.is_dir()) {
+        if let Err(error) = load_pack(pack, &Elsewhere) {
+            panic!("{error}");
+        }
+    }
+}

@@ -298,6 +298,27 @@ fn a_second_run_waits_while_a_calibration_is_made() {
     });
 }
 
+/// Also what a child runs: an interrupt ends a process's work for good.
+#[test]
+fn an_interrupt_ends_the_wait_for_another_run() {
+    let Some(root) = std::env::var_os(RUNS) else {
+        let folder = tempfile::tempdir().unwrap();
+        let output = Invocation::new(std::env::current_exe().unwrap())
+            .args(["--exact", "an_interrupt_ends_the_wait_for_another_run", "--test-threads=1"])
+            .env(RUNS, folder.path())
+            .deadline(Duration::from_secs(60))
+            .run()
+            .unwrap();
+        assert!(output.status.success(), "{}", output.stderr_text());
+        return;
+    };
+    let store = Calibrations::new(root);
+    let key = calibration().key;
+    let _held = store.lock(&key, &|| panic!("nobody holds it")).unwrap();
+    let error = store.lock(&key, &infradev_supervise::cancel).unwrap_err();
+    assert_eq!(error.class(), Class::Interrupted);
+}
+
 /// A file system of 256 KiB, in a mount namespace of this thread alone.
 fn on_a_small_disk(test: impl FnOnce(&Path) + Send) {
     use nix::mount::{MsFlags, mount};

@@ -119,17 +119,23 @@ impl World {
         }
     }
 
-    /// The last bytes of a rank's output.
-    pub fn log_tail(&self, rank: u32, bytes: usize) -> String {
-        self.ranks[rank as usize].log.catch_up();
-        self.ranks[rank as usize].log.last(bytes)
-    }
-
     /// What faulthandler wrote of a rank's stack, bounded.
     pub fn stack(&self, rank: u32) -> String {
-        self.ranks[rank as usize].stack.catch_up();
-        self.ranks[rank as usize].stack.last(4096)
+        let stack = &self.ranks[rank as usize].stack;
+        stack.catch_up();
+        own_frames(&stack.last(64 << 10))
     }
+}
+
+/// The newest dump in faulthandler's text, without the frames of the test runner below the test: faulthandler writes the
+/// innermost frame first.
+fn own_frames(text: &str) -> String {
+    let newest = text.rfind("Fatal Python error").or_else(|| text.rfind("Current thread")).unwrap_or(0);
+    let runner = |line: &&str| {
+        line.contains("/_pytest/") || line.contains("/pluggy/") || line.contains("/infradev_probe/")
+    };
+    let kept: Vec<&str> = text[newest..].lines().filter(|line| !runner(line)).take(24).collect();
+    kept.join("\n").trim_end().to_string()
 }
 
 /// What a world's ranks wrote, by rank.
@@ -496,11 +502,6 @@ impl Launcher {
         self.control.send(&ToLauncher::Mkdir { path: &path, mode: 0o1777 }, &[]).await?;
         self.await_reply(|reply| matches!(reply, FromLauncher::Made { path: p } if *p == path)).await?;
         Ok(path)
-    }
-
-    /// Worlds that are alive.
-    pub fn open_worlds(&self) -> Vec<u32> {
-        self.worlds.keys().copied().collect()
     }
 
     /// Tells the launcher to end.

@@ -264,8 +264,6 @@ pub struct ObservePart {
 /// A case's end, as the judge saw it.
 #[derive(Debug, Clone, Deserialize)]
 pub struct JudgeReport {
-    /// The case.
-    pub id: String,
     /// `passed`, `failed`, `error`.
     pub outcome: String,
     /// `expectation`, `world`, `judge`.
@@ -283,9 +281,6 @@ pub struct JudgeReport {
     /// Line in it.
     #[serde(default)]
     pub line: Option<u32>,
-    /// Seconds.
-    #[serde(default)]
-    pub duration_s: f64,
     /// Traceback, bounded.
     #[serde(default)]
     pub longrepr: Option<String>,
