@@ -1,0 +1,79 @@
+"""Drives the MoE layer and the all-to-all dispatcher with the judge's weights, tokens and routes."""
+
+import torch
+from infradev_probe import observer, rank
+
+
+def _groups():
+    from ministack.parallel import ParallelGroups
+
+    assert rank.group is not None
+    return ParallelGroups.create(ep=rank.size)
+
+
+@observer
+def build_layer(gate_up, down, router, top_k, capacity_factor=None):
+    from ministack import ModelConfig
+    from ministack.model.moe import MoELayer
+
+    config = ModelConfig(
+        hidden_size=router.shape[1],
+        ffn_size=down.shape[1],
+        num_experts=router.shape[0],
+        moe_top_k=top_k,
+        moe_dispatcher="alltoall",
+        moe_capacity_factor=capacity_factor,
+    )
+    layer = MoELayer(config, _groups()).to(rank.device)
+    with torch.no_grad():
+        layer.experts.gate_up.copy_(gate_up)
+        layer.experts.down.copy_(down)
+        layer.router.weight.copy_(router)
+    rank.state.layer = layer
+    return {"dispatcher": type(layer.dispatcher).__name__}
+
+
+@observer
+def forward(x, train=True):
+    layer = rank.state.layer.train(train)
+    with torch.no_grad():
+        y = layer(x)
+    return {"y": y, "dropped": int(layer.dropped)}
+
+
+@observer
+def forward_backward(x, dy):
+    layer = rank.state.layer.train()
+    layer.zero_grad(set_to_none=True)
+    x = x.clone().requires_grad_()
+    y = layer(x)
+    (y * dy).sum().backward()
+    grads = {"gate_up": layer.experts.gate_up.grad, "down": layer.experts.down.grad, "router": layer.router.weight.grad}
+    seen = {"y": y.detach(), "dx": x.grad, "missing": sorted(k for k, g in grads.items() if g is None)}
+    seen.update({f"d_{k}": g for k, g in grads.items() if g is not None})
+    return seen
+
+
+@observer
+def build_dispatcher(hidden, num_experts):
+    from ministack import ModelConfig
+    from ministack.model.moe import AllToAllDispatcher
+
+    config = ModelConfig(hidden_size=hidden, num_experts=num_experts, moe_top_k=1, moe_dispatcher="alltoall")
+    rank.state.dispatcher = AllToAllDispatcher(config, _groups().ep)
+
+
+@observer
+def round_trip(x, probs, indices):
+    """Experts that return what they get."""
+    with torch.no_grad():
+        tokens, counts = rank.state.dispatcher.dispatch(x, probs, indices)
+        return {"y": rank.state.dispatcher.combine(tokens), "counts": [int(c) for c in counts]}
+
+
+@observer
+def round_trip_with_gradient(x, probs, indices, dy):
+    x = x.clone().requires_grad_()
+    tokens, _ = rank.state.dispatcher.dispatch(x, probs, indices)
+    (rank.state.dispatcher.combine(tokens) * dy).sum().backward()
+    return {"dx": x.grad}

@@ -1,0 +1,36 @@
+"""What prefix reuse saves, seen from outside the process."""
+
+from infradev_probe import case, expect
+
+MODEL = dict(
+    vocab_size=128, hidden_size=32, num_layers=4, num_heads=8, num_kv_heads=8, head_dim=64, ffn_size=32, max_positions=1024
+)
+BLOCK, PREFIX, TAIL, REQUESTS, NEW = 16, 384, 8, 16, 4
+TOKEN_BYTES = 2 * MODEL["num_layers"] * MODEL["num_kv_heads"] * MODEL["head_dim"] * 4  # keys and values in float32: 16 KiB
+MIB = 1 << 20
+
+
+@case(worlds=[1], checks="memory")
+def requests_with_a_common_prefix_hold_it_once(worlds, rng):
+    """Queued together, so that nothing of the prefix is known when they come."""
+    w = worlds.open()
+    w.observe("observe_engine.build", model=MODEL, engine=dict(block_size=BLOCK, num_blocks=512))
+    warm = [int(t) for t in rng.integers(128, size=PREFIX)]
+    w.observe("observe_engine.generate", prompts=[warm], max_tokens=NEW)  # what a first forward allocates for good
+
+    prefix = [int(t) for t in rng.integers(128, size=PREFIX)]
+    prompts = [prefix + [int(t) for t in rng.integers(128, size=TAIL)] for _ in range(REQUESTS)]
+    with w.meter.memory() as first:
+        seen = w.observe("observe_engine.generate", prompts=prompts, max_tokens=NEW)[0]
+    with w.meter.memory() as second:
+        again = w.observe("observe_engine.generate", prompts=prompts, max_tokens=NEW)[0]
+
+    shared = PREFIX * TOKEN_BYTES  # 6 MiB; sixteen times that where requests share nothing
+    own = REQUESTS * 2 * BLOCK * TOKEN_BYTES  # a partial block and one to grow into
+    # A layer's keys and values are gathered for attention, and pages may be huge: some MiB besides, not the 90 of fifteen copies.
+    expect.between(first.peak_bytes, shared, shared + own + 24 * MIB)
+    expect.between(second.peak_bytes, 0, own + 24 * MIB)
+    # The prefix is computed once, not at all the second time; each request computes its tail and all but one new token.
+    each = TAIL + NEW - 1
+    expect.between(seen["computed"], PREFIX + REQUESTS * each, PREFIX + REQUESTS * (each + BLOCK))
+    expect.between(again["computed"], REQUESTS * each, REQUESTS * (each + BLOCK))
