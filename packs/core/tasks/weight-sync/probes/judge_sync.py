@@ -67,15 +67,15 @@ def check(weights, prompt, tokens, logprobs):
     """Tokens sampled after ``prompt`` with ``weights``, one after the other, and their log-probabilities.
 
     Log-probabilities are compared as logits, with the reference's normaliser added back: a log-probability may be next to zero,
-    its error is that of the logits; two layers and the head make of float32's last bits some 1e-5, for which a reduction over all
-    widths allows.
+    its error is that of the logits; two layers and the head make of float32's last bits some 1e-5. A reduction of 64, more than the
+    longest inner product of the model, allows 3e-4 on logits near ten; wrong weights or keys are off by 0.1 and more.
     """
     rows = reference_logits(weights, np.array(prompt + tokens))[len(prompt) - 1 : -1]
     highest = rows.max(-1)
     normaliser = highest + np.log(np.exp(rows - highest[:, None]).sum(-1))
     chosen = rows[np.arange(len(tokens)), tokens]
-    expect.close((np.array(logprobs) + normaliser).astype(np.float32), chosen, dtype="float32", reduction=1024)
-    expect.close(chosen.astype(np.float32), highest, dtype="float32", reduction=1024)
+    expect.close((np.array(logprobs) + normaliser).astype(np.float32), chosen, dtype="float32", reduction=64)
+    expect.close(chosen.astype(np.float32), highest, dtype="float32", reduction=64)
 
 
 def draw_prompts(rng, count):
@@ -177,7 +177,7 @@ def a_bucket_at_a_time_is_held_besides_the_models(worlds, rng):
         w.observe("observe_sync.sync", version=1)
     # The model is 30 MiB in bfloat16, and a copy of it on either side too much. A bucket on each side comes to 2 MiB, a block's
     # weights on their way into the runner's layout to 8, what a first call allocates for good to some more: 14 to 22 in all.
-    expect.between(held.peak_bytes, 0, 36 << 20)
+    expect.between(held.grown_bytes, 0, 36 << 20)
 
 
 @case(worlds=[2], checks="error")
@@ -189,7 +189,8 @@ def an_old_version_is_refused_before_anything_is_sent(worlds, rng):
     publish(w, first, 5)
     w.observe("observe_sync.set_weights", ranks=TRAINER, weights=second)
     for version in (5, 4):
-        expect.raises(w, "ValueError", "observe_sync.sync", ranks=TRAINER, version=version, deadline=5.0)
+        with expect.raises(w, "ValueError", match="not newer"):
+            w.observe("observe_sync.sync", ranks=TRAINER, version=version, deadline=5.0)
     held = w.observe("observe_sync.tensors", ranks=WORKER)[0]["tensors"]
     expect.equal(np.asarray(held["embed.weight"]), first["embed.weight"])
     publish(w, second, 6)
