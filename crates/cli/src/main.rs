@@ -6,6 +6,7 @@ mod progress;
 mod report;
 mod session;
 mod tables;
+mod terminal;
 
 use std::process::ExitCode;
 
