@@ -2,6 +2,7 @@
 
 mod cli;
 mod commands;
+mod draft;
 mod progress;
 mod report;
 mod session;
