@@ -71,15 +71,20 @@ impl Inside {
     }
 }
 
-/// Starts the launcher's sandbox and waits for the framework.
-pub async fn start(spec: &TrialSpec, workspace: &Path, with_probes: bool) -> Result<Inside, StartError> {
+/// What a launcher's sandbox has beside its specification.
+pub struct View {
+    /// Where things are inside.
+    pub paths: InsidePaths,
+    /// Its host uids.
+    pub uids: Option<UidLease>,
+}
+
+/// The sandbox of a launcher, without program and streams: trees, environment, files and limits of the task.
+pub fn view(spec: &TrialSpec, workspace: &Path, with_probes: bool) -> Result<(SandboxSpec, View), StartError> {
     let failed = |error: &dyn std::fmt::Display| StartError::Sandbox(error.to_string());
     let task = &spec.task.public.spec;
     let observers = spec.scratch.join("observers");
     lay_probes(&observers, spec, "observe_").map_err(|error| failed(&error))?;
-    let (ours, theirs) = pair().map_err(|error| failed(&error))?;
-    let (log, sink) = LogSink::open(LogBounds::default()).map_err(|error| failed(&error))?;
-    let second = sink.try_clone().map_err(|error| failed(&error))?;
     let paths = inside_paths(spec, workspace, &observers).map_err(|error| failed(&error))?;
     let uids = match spec.sandbox {
         Kind::Namespaces => {
@@ -104,11 +109,22 @@ pub async fn start(spec: &TrialSpec, workspace: &Path, with_probes: bool) -> Res
     sandbox.network = network(spec.sandbox);
     sandbox.limits = Limits { memory_bytes: task.limits.memory_mib << 20, pids: task.limits.pids };
     sandbox.env = python_env();
+    sandbox.uids = uids.as_ref().map(|lease| lease.uids);
+    Ok((sandbox, View { paths, uids }))
+}
+
+/// Starts the launcher's sandbox and waits for the framework.
+pub async fn start(spec: &TrialSpec, workspace: &Path, with_probes: bool) -> Result<Inside, StartError> {
+    let failed = |error: &dyn std::fmt::Display| StartError::Sandbox(error.to_string());
+    let task = &spec.task.public.spec;
+    let (ours, theirs) = pair().map_err(|error| failed(&error))?;
+    let (log, sink) = LogSink::open(LogBounds::default()).map_err(|error| failed(&error))?;
+    let second = sink.try_clone().map_err(|error| failed(&error))?;
+    let (mut sandbox, View { paths, uids }) = view(spec, workspace, with_probes)?;
     sandbox.args = python_args(&paths.kit, "launcher");
     sandbox.fds = vec![(theirs, CONTROL)];
     sandbox.stdout = Sink::Fd(sink);
     sandbox.stderr = Sink::Fd(second);
-    sandbox.uids = uids.as_ref().map(|lease| lease.uids);
     sandbox.enters_networks = with_probes && spec.task.probes.values().any(|text| mentions(text, b"traffic"));
     let sandbox = Sandbox::start(sandbox).await.map_err(|error| failed(&error))?;
     let report = report(&sandbox);

@@ -10,6 +10,7 @@ mod frames;
 mod inside;
 mod judge;
 mod launcher;
+mod looking;
 mod messages;
 mod meters;
 mod official;
@@ -20,4 +21,5 @@ mod workspace;
 
 pub use calibrate::calibrate;
 pub use events::{Events, Silent, TrialEvent};
+pub use looking::{FoundCase, Streams, probe_cases, shell};
 pub use trial::{StopRule, TrialError, TrialSpec, Twins, run};

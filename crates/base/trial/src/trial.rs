@@ -91,6 +91,12 @@ pub enum TrialError {
         /// What is wrong, naming file and line.
         what: String,
     },
+    /// Something of the machine, where no record of a trial could say so.
+    #[error("{what}")]
+    Machine {
+        /// What failed.
+        what: String,
+    },
     /// The run was stopped.
     #[error("stopped")]
     Cancelled,
@@ -100,6 +106,7 @@ impl infradev_model::Classified for TrialError {
     fn class(&self) -> infradev_model::Class {
         match self {
             TrialError::Task { .. } => infradev_model::Class::BadInput,
+            TrialError::Machine { .. } => infradev_model::Class::Fault,
             TrialError::Cancelled => infradev_model::Class::Interrupted,
         }
     }
