@@ -192,6 +192,11 @@ impl Executor {
         })
     }
 
+    /// The judge's environment.
+    pub fn judge(&self) -> &Environment {
+        &self.judge
+    }
+
     /// `namespaces` or `none`.
     pub fn sandbox_word(&self) -> &'static str {
         match self.sandbox {

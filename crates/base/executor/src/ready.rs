@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use infradev_git::Repo;
 use infradev_model::{BaseSource, CalibrationKey, Digest, SealedTask};
 use infradev_pyenv::{Definition, Environment};
 use infradev_store::{StoreError, Tree};
@@ -67,8 +66,8 @@ impl Executor {
         match &task.public.base {
             BaseSource::Folder(path) => Ok(self.trees.of_folder(path)?),
             BaseSource::Commit { repository, base, .. } => {
-                let repo = self.repository(repository)?;
-                let commit = repo.resolve(base)?;
+                let (repo, commit) =
+                    crate::history::resolve(&self.home, repository, base, self.progress.as_ref())?;
                 self.progress.emit(Happening::Tree(format!("{} at {}", repository, commit.as_str())));
                 let fill = |into: &std::path::Path| {
                     repo.materialise(&commit, into)
@@ -77,21 +76,6 @@ impl Executor {
                 Ok(self.trees.of_commit(commit.as_str(), fill)?)
             }
         }
-    }
-
-    /// A repository by path, or the store's own mirror of a url.
-    pub fn repository(&self, source: &str) -> Result<Repo, ExecutorError> {
-        let path = PathBuf::from(source);
-        if path.exists() {
-            return Ok(Repo::open(&path)?);
-        }
-        let name = Digest::of(source.as_bytes());
-        let mirror = self.home.repos().join(format!("{}.git", name.short()));
-        if mirror.exists() {
-            return Ok(Repo::open(&mirror)?);
-        }
-        self.progress.emit(Happening::Tree(format!("cloning {source}")));
-        Ok(Repo::clone_mirror(source, &mirror)?)
     }
 
     /// `cpu`, or number and name of the machine's GPUs.
