@@ -1,5 +1,6 @@
 //! What runs inside: the launcher's sandbox with the trees in view, and the judge's, where no repository is mounted.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -156,7 +157,7 @@ pub async fn start(spec: &TrialSpec, workspace: &Workspace, with_probes: bool) -
     let setup = WorldSetup {
         paths,
         import_roots: task.tests.import_roots.clone(),
-        env: task.tests.env.clone(),
+        env: rank_variables(spec),
         device: if spec.gpus.is_empty() { "cpu" } else { "cuda" },
         own_network: spec.sandbox == Kind::Namespaces,
     };
@@ -251,6 +252,16 @@ fn inside_paths(spec: &TrialSpec, workspace: &Workspace, observers: &Path) -> io
             }
         }
     })
+}
+
+/// The task's variables, and which of the sandbox's devices are seen: its own are numbered from 0.
+fn rank_variables(spec: &TrialSpec) -> BTreeMap<String, String> {
+    let mut env = spec.task.public.spec.tests.env.clone();
+    if !spec.gpus.is_empty() {
+        let visible: Vec<String> = (0..spec.gpus.len()).map(|index| index.to_string()).collect();
+        env.entry("CUDA_VISIBLE_DEVICES".to_string()).or_insert(visible.join(","));
+    }
+    env
 }
 
 fn lay_probes(folder: &Path, spec: &TrialSpec, prefix: &str) -> io::Result<()> {

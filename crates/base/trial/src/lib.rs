@@ -5,6 +5,7 @@
 //! counts of a result is said by a calibration ([`calibrate()`]).
 
 mod calibrate;
+mod devices;
 mod events;
 mod frames;
 mod inside;

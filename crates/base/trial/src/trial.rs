@@ -17,6 +17,7 @@ use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use tokio::time::Instant;
 
+use crate::devices::{self, Moment};
 use crate::events::{Events, Silent};
 use crate::inside::{self, Inside, JudgeProcess};
 use crate::judge::JudgeError;
@@ -196,6 +197,18 @@ impl<'a> Running<'a> {
     }
 
     async fn go(&mut self, events: &dyn Events) -> Result<(), Halt> {
+        if let Some(fault) = devices::foreign_memory(&self.spec.gpus) {
+            return Err(Halt::Fault(fault));
+        }
+        let before = Moment::now();
+        let outcome = self.work(events).await;
+        match devices::xid_since(before, &self.spec.gpus) {
+            Some(fault) => Err(Halt::Fault(fault)),
+            None => outcome,
+        }
+    }
+
+    async fn work(&mut self, events: &dyn Events) -> Result<(), Halt> {
         let workspace = self.prepare()?;
         self.result.timing.workspace_s = self.begin.elapsed().as_secs_f64();
         let (inside, judge) = self.start(&workspace).await?;
