@@ -64,7 +64,9 @@ pub fn id(title: &str) -> String {
         rest = rest[end + 1..].trim_start();
     }
     let mut id = String::new();
-    for word in rest.to_lowercase().split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()) {
+    for word in
+        rest.to_lowercase().split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty())
+    {
         if id.len() + word.len() + 1 > ID_LENGTH && !id.is_empty() {
             break;
         }

@@ -129,11 +129,14 @@ impl PackPlan {
         let pack = Pack::parse(&shown.to_string(), &bytes)?;
         if args.interpreter.is_some() || args.lock.is_some() {
             let message = format!("{shown} is there already, and so are its environments");
-            return Err(Failure::usage(message).hint("add another to pack.toml by hand, then name it with --environment"));
+            return Err(Failure::usage(message)
+                .hint("add another to pack.toml by hand, then name it with --environment"));
         }
         let Some(git) = &pack.source.git else {
-            return Err(Failure::bad_input(format!("{shown} bundles its base tree; a task from commits needs `source.git`"))
-                .hint("give another folder with --pack"));
+            return Err(Failure::bad_input(format!(
+                "{shown} bundles its base tree; a task from commits needs `source.git`"
+            ))
+            .hint("give another folder with --pack"));
         };
         let theirs = if Path::new(git).is_absolute() || is_url(git) {
             git.clone()
@@ -189,8 +192,11 @@ impl PackPlan {
                 (format!("python = {}\nlock = {lock}", quoted(&python)), Some(bytes))
             }
             (None, None) => {
-                return Err(Failure::usage(format!("{} holds no pack yet, and a new one needs an environment", args.pack.display()))
-                    .hint("give --interpreter PATH, or --lock FILE with --python VERSION"));
+                return Err(Failure::usage(format!(
+                    "{} holds no pack yet, and a new one needs an environment",
+                    args.pack.display()
+                ))
+                .hint("give --interpreter PATH, or --lock FILE with --python VERSION"));
             }
         };
         let text = format!(
@@ -218,8 +224,8 @@ impl PackPlan {
 fn executable(path: &Path) -> Result<String, Failure> {
     // Not resolved: a virtual environment's interpreter is a link, and what it is called by decides what it sees.
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
-    let runs = fs::metadata(&absolute)
-        .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0);
+    let runs =
+        fs::metadata(&absolute).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0);
     if !runs {
         return Err(Failure::bad_input(format!("{}: there is no such program", path.display()))
             .hint("--interpreter is the path of a Python interpreter"));

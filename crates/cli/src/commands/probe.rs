@@ -81,8 +81,7 @@ pub async fn list(global: &Global, args: ListProbesArgs) -> Result<ExitCode, Fai
         cases: Vec<Listed>,
     }
     let Ready { session, executor, task } = ready(global, &args.task, SandboxWord::Namespaces).await?;
-    let mut document =
-        Document { schema: SCHEMA, task: task.task.id().to_string(), cases: Vec::new() };
+    let mut document = Document { schema: SCHEMA, task: task.task.id().to_string(), cases: Vec::new() };
     for world in task.task.public.spec.worlds.clone() {
         for FoundCase { id, checks, traits } in executor.probe_cases(&task, world).await? {
             document.cases.push(Listed { world, id, checks, traits });
@@ -193,7 +192,8 @@ fn patch(task: &ReadyTask, name: &str) -> Result<Vec<u8>, Failure> {
         return std::fs::read(path).map_err(|error| Failure::bad_input(format!("{name}: {error}")));
     }
     let own = ["golden", "base", "hollow"].map(str::to_string).into_iter();
-    let known: Vec<String> = own.chain(task.task.adversarial.iter().map(|found| found.name.clone())).collect();
+    let known: Vec<String> =
+        own.chain(task.task.adversarial.iter().map(|found| found.name.clone())).collect();
     let message = format!("`{name}` is neither a file nor a patch of task {}", task.task.id());
     Err(Failure::usage(message).hint(match nearest(name, &known) {
         Some(near) => format!("did you mean `{near}`?"),
