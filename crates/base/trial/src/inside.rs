@@ -17,6 +17,7 @@ use crate::launcher::{Launcher, LauncherError};
 use crate::messages::LauncherUids;
 use crate::ranks::{InsidePaths, WorldSetup};
 use crate::trial::TrialSpec;
+use crate::workspace::Workspace;
 
 /// Number of the control channel inside.
 const CONTROL: i32 = 3;
@@ -80,7 +81,11 @@ pub struct View {
 }
 
 /// The sandbox of a launcher, without program and streams: trees, environment, files and limits of the task.
-pub fn view(spec: &TrialSpec, workspace: &Path, with_probes: bool) -> Result<(SandboxSpec, View), StartError> {
+pub fn view(
+    spec: &TrialSpec,
+    workspace: &Workspace,
+    with_probes: bool,
+) -> Result<(SandboxSpec, View), StartError> {
     let failed = |error: &dyn std::fmt::Display| StartError::Sandbox(error.to_string());
     let task = &spec.task.public.spec;
     let observers = spec.scratch.join("observers");
@@ -93,7 +98,10 @@ pub fn view(spec: &TrialSpec, workspace: &Path, with_probes: bool) -> Result<(Sa
         }
         Kind::None => None,
     };
-    let mut mounts = vec![mount(workspace, &paths.workspace), mount(&spec.kit, &paths.kit)];
+    let mut mounts = vec![mount(&workspace.path, &paths.workspace), mount(&spec.kit, &paths.kit)];
+    if let Some(suspect) = &workspace.suspect {
+        mounts.push(mount(&suspect.path, &paths.suspect));
+    }
     if with_probes {
         mounts.push(mount(&spec.tree.path, &paths.base));
         mounts.push(mount(&observers, &paths.probes));
@@ -114,7 +122,7 @@ pub fn view(spec: &TrialSpec, workspace: &Path, with_probes: bool) -> Result<(Sa
 }
 
 /// Starts the launcher's sandbox and waits for the framework.
-pub async fn start(spec: &TrialSpec, workspace: &Path, with_probes: bool) -> Result<Inside, StartError> {
+pub async fn start(spec: &TrialSpec, workspace: &Workspace, with_probes: bool) -> Result<Inside, StartError> {
     let failed = |error: &dyn std::fmt::Display| StartError::Sandbox(error.to_string());
     let task = &spec.task.public.spec;
     let (ours, theirs) = pair().map_err(|error| failed(&error))?;
@@ -219,10 +227,11 @@ pub async fn start_judge(spec: &TrialSpec) -> Result<JudgeProcess, JudgeStartErr
     Ok(JudgeProcess { judge, sandbox, log })
 }
 
-fn inside_paths(spec: &TrialSpec, workspace: &Path, observers: &Path) -> io::Result<InsidePaths> {
+fn inside_paths(spec: &TrialSpec, workspace: &Workspace, observers: &Path) -> io::Result<InsidePaths> {
     Ok(match spec.sandbox {
         Kind::Namespaces => InsidePaths {
             workspace: "/workspace".into(),
+            suspect: "/suspect".into(),
             base: "/base".into(),
             probes: "/infradev/probes".into(),
             kit: "/infradev/python".into(),
@@ -233,7 +242,8 @@ fn inside_paths(spec: &TrialSpec, workspace: &Path, observers: &Path) -> io::Res
             std::fs::create_dir_all(&scratch)?;
             std::fs::set_permissions(&scratch, std::fs::Permissions::from_mode(0o1777))?;
             InsidePaths {
-                workspace: text(workspace),
+                workspace: text(&workspace.path),
+                suspect: text(&spec.scratch.join("suspect")),
                 base: text(&spec.tree.path),
                 probes: text(observers),
                 kit: text(&spec.kit),

@@ -83,7 +83,7 @@ pub async fn shell(spec: &TrialSpec, streams: Streams) -> Result<SandboxEnd, Tri
         PrepareError::Task { what } => TrialError::Task { task: task.clone(), what },
         error => machine(&error),
     })?;
-    let (mut sandbox, view) = inside::view(spec, &workspace.path, true).map_err(|error| machine(&error))?;
+    let (mut sandbox, view) = inside::view(spec, &workspace, true).map_err(|error| machine(&error))?;
     let View { paths, uids } = view;
     let copy = || -> io::Result<OwnedFd> { Ok(dup(&streams.output)?) };
     sandbox.stdout = Sink::Fd(copy().map_err(|error| machine(&error))?);
