@@ -16,7 +16,9 @@ from infradev_probe.frames import FrameError
 from infradev_probe.privileges import processes_of
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="changes uids")
-LAUNCHER, RANKS, GID = 71_000, 71_100, 71_000
+# uids of this run alone: another run's sweeps would take processes of the same ones
+LAUNCHER = 1_000_000 + os.getpid() * 100
+RANKS, GID = LAUNCHER + 10, LAUNCHER
 
 
 @pytest.fixture

@@ -1,7 +1,42 @@
 //! Every noun and file format of InfraDev. Parses and serialises; does no other I/O.
 
+mod acceptance;
+mod calibration;
+mod case;
 mod digest;
 mod error;
+pub mod format;
+mod pack;
+mod run;
+mod schemas;
+mod task;
+mod trial;
+mod verdict;
 
+pub use acceptance::{
+    ACCEPTANCE_SCHEMA, AcceptDocument, Acceptance, AdversarialFinding, HunkAt, OfficialCount, ProbeCase,
+    Role, flake_bound,
+};
+pub use calibration::{
+    CALIBRATION_SCHEMA, CalibratedCase, CalibratedTwin, Calibration, CalibrationKey, Quarantined,
+};
+pub use case::{
+    CaseId, CaseResult, Detail, Expectation, Judgement, Outcome, RankOutcome, Rejection, Suite, Word,
+    countable, merge,
+};
 pub use digest::{Digest, DigestBuilder};
 pub use error::{Class, Classified};
+pub use format::FormatError;
+pub use pack::{EnvironmentSpec, PACK_SCHEMA, Pack, Source, is_name};
+pub use run::{RUN_SCHEMA, Run};
+pub use schemas::schemas;
+pub use task::{
+    AcceptanceSpec, Adversarial, AdversarialSpec, Area, BaseSource, Commits, Contract, ContractName, Kind,
+    Limits, NameKind, PatchedOn, PublicTask, Replacement, SealedTask, TASK_SCHEMA, TaskSpec, Tests, Timeouts,
+    is_tree_path,
+};
+pub use trial::{
+    CanaryReport, Fault, FaultKind, Overlaid, OverlayAction, SandboxReport, Selection, TRIAL_SCHEMA,
+    Tampering, TamperingKind, Timing, TrialInputs, TrialResult, TwinResult,
+};
+pub use verdict::{FailingCase, GRADE_SCHEMA, Grade, GradeDocument, Score, SuiteScores, Verdict};

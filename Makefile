@@ -1,0 +1,64 @@
+# make demo    set up, accept the core tasks, grade golden, base, hollow and every adversarial patch, check the verdicts
+# make test    set up, check, run every test
+# make check   formatting, lints, schemas, docs, licences
+# make bench   figures as ratios; one part alone: make bench BENCH=overhead
+# make docs    the book, into docs/book (needs mdbook)
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.ONESHELL:
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-rust test-python check bench docs install
+
+IN := source tools/env.sh
+
+help:
+	@sed -n 's/^# //p' Makefile | head -5
+
+setup:
+	@tools/setup.sh
+
+demo:
+	@tools/setup.sh
+	$(IN)
+	cargo build --release --package infradev-cli
+	python3 tools/demo.py --infradev target/release/infradev
+
+test: check test-rust test-python
+
+test-rust:
+	@tools/setup.sh
+	$(IN)
+	if cargo nextest --version >/dev/null 2>&1; then
+	    cargo nextest run --workspace
+	else
+	    cargo test --workspace
+	fi
+
+test-python:
+	@tools/setup.sh tests
+	$(IN)
+	.tools/kit-tests/bin/python -m pytest -q -p no:cacheprovider python/tests
+
+check:
+	@tools/setup.sh
+	$(IN)
+	cargo fmt --all -- --check
+	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	cargo test --quiet --package infradev-model --test schemas
+	python3 tools/house.py
+	python3 tools/licences.py
+	if command -v cargo-deny >/dev/null; then cargo deny --offline check bans licenses sources; fi
+
+bench:
+	@tools/setup.sh
+	$(IN)
+	cargo build --release --quiet --package infradev-cli
+	python3 benches/bench.py --infradev target/release/infradev $(BENCH)
+
+docs:
+	mdbook build docs
+
+install:
+	@tools/setup.sh
+	$(IN)
+	cargo install --path crates/cli --locked

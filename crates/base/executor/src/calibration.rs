@@ -1,0 +1,107 @@
+//! Calibrations: made once for each key, from golden's runs and base's two.
+
+use std::sync::Arc;
+
+use infradev_model::{Calibration, Selection, TrialResult};
+use infradev_store::RunFolder;
+use infradev_trial::{Twins, calibrate};
+
+use crate::executor::{Ask, Executor, ExecutorError};
+use crate::progress::Happening;
+use crate::ready::ReadyTask;
+
+/// A calibration, and golden's runs where they were made just now.
+#[derive(Debug, Clone)]
+pub struct Calibrated {
+    /// What counts.
+    pub calibration: Calibration,
+    /// Golden's runs.
+    pub golden: Vec<TrialResult>,
+    /// Base under golden's tests.
+    pub base: TrialResult,
+}
+
+impl Executor {
+    /// The calibration of this task at this world size: the store's, or a new one from `runs` golden runs.
+    pub async fn calibration(
+        &self,
+        run: &RunFolder,
+        ready: &ReadyTask,
+        world: u32,
+        runs: u32,
+    ) -> Result<Calibration, ExecutorError> {
+        let key = ready.calibration_key(self, world);
+        if let Some(found) = self.calibrations.get(&key)? {
+            return refuse_unusable(found);
+        }
+        let waiting = format!("another process calibrates {} at world size {world}", key.task);
+        let _held =
+            self.calibrations.lock(&key, &|| self.progress.emit(Happening::Environment(waiting.clone())))?;
+        if let Some(found) = self.calibrations.get(&key)? {
+            return refuse_unusable(found);
+        }
+        Ok(self.calibrate(run, ready, world, runs, false).await?.calibration)
+    }
+
+    /// Makes a calibration afresh and stores it.
+    pub async fn calibrate(
+        &self,
+        run: &RunFolder,
+        ready: &ReadyTask,
+        world: u32,
+        runs: u32,
+        shuffled: bool,
+    ) -> Result<Calibrated, ExecutorError> {
+        let task = ready.task.id().to_string();
+        self.progress.emit(Happening::Calibrating { task: task.clone(), world, runs });
+        let golden_patch = Arc::new(ready.task.golden.clone());
+        let mut golden = Vec::new();
+        for k in 0..runs {
+            let what = format!("golden {}/{runs}", k + 1);
+            let mut ask = Ask::new(what, Arc::clone(&golden_patch), world, Twins::Candidates);
+            ask.repeat = k;
+            ask.shuffled = shuffled;
+            let result = self.trial(run, ready, ask).await?;
+            self.refuse_golden(&task, world, &result)?;
+            golden.push(result);
+        }
+        let mut ask = Ask::new("base", Arc::new(Vec::new()), world, Twins::Nothing);
+        let base = self.trial(run, ready, ask.clone()).await?;
+        self.refuse_faulty(&task, world, &base)?;
+        ask.what = "base, its own tests".into();
+        ask.selection = Selection::BaseTests;
+        let base_own = self.trial(run, ready, ask).await?;
+        self.refuse_faulty(&task, world, &base_own)?;
+        let key = ready.calibration_key(self, world);
+        let calibration = refuse_unusable(calibrate(key, &golden, &base, &base_own))?;
+        self.calibrations.put(&calibration)?;
+        Ok(Calibrated { calibration, golden, base })
+    }
+
+    fn refuse_golden(&self, task: &str, world: u32, result: &TrialResult) -> Result<(), ExecutorError> {
+        if let Some(why) = &result.not_applied {
+            return Err(ExecutorError::GoldenNotApplied { task: task.to_string(), why: why.clone() });
+        }
+        if let Some(found) = result.tampering.first() {
+            let evidence = found.evidence.clone();
+            return Err(ExecutorError::GoldenTampers { task: task.to_string(), evidence });
+        }
+        self.refuse_faulty(task, world, result)
+    }
+
+    fn refuse_faulty(&self, task: &str, world: u32, result: &TrialResult) -> Result<(), ExecutorError> {
+        match &result.fault {
+            Some(fault) => {
+                Err(ExecutorError::GoldenFault { task: task.to_string(), world, fault: fault.clone() })
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+fn refuse_unusable(calibration: Calibration) -> Result<Calibration, ExecutorError> {
+    match calibration.refusal() {
+        Some(why) => Err(ExecutorError::Uncalibrated { task: calibration.key.task.clone(), why }),
+        None => Ok(calibration),
+    }
+}

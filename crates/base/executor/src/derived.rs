@@ -1,0 +1,299 @@
+//! Patches derived from golden: hollow, adversarial ones, golden with one hunk taken back.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use infradev_git::{Base, GitError, capture};
+use infradev_model::{Adversarial, Class, Classified, HunkAt, PatchedOn};
+use infradev_patch::{ApplyError, Patch, PatchError, apply};
+use infradev_pycode::{HollowError, Variant, ast_equal, hollow};
+
+use crate::ready::ReadyTask;
+
+/// Why a patch could not be derived.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum DeriveError {
+    #[error("task {task}: golden.patch: {why}")]
+    Golden { task: String, why: String },
+    #[error("task {task}: adversarial/{name}: {why}")]
+    Adversarial { task: String, name: String, why: String },
+    #[error(transparent)]
+    Hollow(#[from] HollowError),
+    #[error(transparent)]
+    Git(#[from] GitError),
+    #[error("{path}: {source}")]
+    Io { path: PathBuf, source: std::io::Error },
+}
+
+impl Classified for DeriveError {
+    fn class(&self) -> Class {
+        match self {
+            DeriveError::Golden { .. } | DeriveError::Adversarial { .. } => Class::BadInput,
+            DeriveError::Hollow(error) => error.class(),
+            DeriveError::Git(error) => error.class(),
+            DeriveError::Io { .. } => Class::Fault,
+        }
+    }
+}
+
+fn at(path: &Path) -> impl FnOnce(std::io::Error) -> DeriveError {
+    let path = path.to_path_buf();
+    move |source| DeriveError::Io { path, source }
+}
+
+/// Golden with one hunk taken back.
+#[derive(Debug, Clone)]
+pub struct TakenBack {
+    /// Where the hunk stands in golden's tree.
+    pub at: HunkAt,
+    /// The submission.
+    pub patch: Vec<u8>,
+}
+
+/// Golden's change on disk: the files that it touches, before and after.
+pub struct GoldenChange<'a> {
+    ready: &'a ReadyTask,
+    patch: Patch,
+    folder: tempfile::TempDir,
+}
+
+impl<'a> GoldenChange<'a> {
+    /// Lays out what golden touches.
+    pub fn of(ready: &'a ReadyTask) -> Result<GoldenChange<'a>, DeriveError> {
+        let task = ready.task.id().to_string();
+        let wrong = |why: String| DeriveError::Golden { task: task.clone(), why };
+        let patch = Patch::parse(&ready.task.golden).map_err(|error| wrong(error.to_string()))?;
+        let folder = tempfile::tempdir().map_err(at(Path::new("temporary folder")))?;
+        let change = GoldenChange { ready, patch, folder };
+        change.lay(&change.old(), &change.patch)?;
+        change.lay(&change.new(), &change.patch)?;
+        apply(&change.patch, &change.new()).map_err(|error| wrong(error.to_string()))?;
+        Ok(change)
+    }
+
+    fn old(&self) -> PathBuf {
+        self.folder.path().join("old")
+    }
+
+    fn new(&self) -> PathBuf {
+        self.folder.path().join("new")
+    }
+
+    /// Copies base's versions of the files that a patch touches.
+    fn lay(&self, into: &Path, patch: &Patch) -> Result<(), DeriveError> {
+        fs::create_dir_all(into).map_err(at(into))?;
+        for path in patch.files.iter().flat_map(|file| [&file.old_path, &file.new_path]) {
+            let relative = Path::new(std::ffi::OsStr::from_bytes(path));
+            copy(&self.ready.tree.path.join(relative), &into.join(relative)).map_err(at(relative))?;
+        }
+        Ok(())
+    }
+
+    /// A fresh copy of golden's files, to be changed.
+    fn fresh(&self) -> Result<Derivation, DeriveError> {
+        Derivation::of(self, &self.new())
+    }
+
+    /// The hollow submission; `None` where golden adds no function.
+    pub fn hollow(&self, variant: Variant) -> Result<Option<Vec<u8>>, DeriveError> {
+        let (base, golden) = (texts(&self.old())?, texts(&self.new())?);
+        let hollowed = hollow(&base, &golden, variant)?;
+        if hollowed.hollowed.is_empty() {
+            return Ok(None);
+        }
+        let work = self.fresh()?;
+        for (path, text) in &hollowed.files {
+            let target = work.work().join(path);
+            fs::write(&target, text).map_err(at(&target))?;
+        }
+        Ok(Some(work.diff()?))
+    }
+
+    /// An adversarial patch as a submission.
+    pub fn adversarial(&self, adversarial: &Adversarial) -> Result<Vec<u8>, DeriveError> {
+        let name = &adversarial.name;
+        let wrong = |why: String| DeriveError::Adversarial {
+            task: self.ready.task.id().to_string(),
+            name: name.clone(),
+            why,
+        };
+        let spec = &adversarial.spec;
+        if let Some(bytes) = &adversarial.patch {
+            if spec.on == PatchedOn::Base {
+                return Ok(bytes.clone());
+            }
+            let patch = Patch::parse(bytes).map_err(|error: PatchError| wrong(error.to_string()))?;
+            let work = self.fresh()?;
+            for path in patch.files.iter().flat_map(|file| [&file.old_path, &file.new_path]) {
+                work.bring(Path::new(std::ffi::OsStr::from_bytes(path)))?;
+            }
+            apply(&patch, &work.work()).map_err(|error: ApplyError| wrong(error.to_string()))?;
+            return work.diff();
+        }
+        let patch = match &spec.take_back[..] {
+            [] => None,
+            files => Some(self.patch.without_files(files).map_err(|error| wrong(error.to_string()))?),
+        };
+        let untouched = spec.take_back.iter().find(|file| !self.touches(file.as_bytes()));
+        if let Some(file) = untouched {
+            return Err(wrong(format!("take_back names {file}, which golden does not change")));
+        }
+        let work = match &patch {
+            None => self.fresh()?,
+            Some(patch) => {
+                let work = Derivation::of(self, &self.old())?;
+                apply(patch, &work.work()).map_err(|error| wrong(error.to_string()))?;
+                work
+            }
+        };
+        for replacement in &spec.replace {
+            work.bring(Path::new(&replacement.file))?;
+            let path = work.work().join(&replacement.file);
+            let text =
+                fs::read_to_string(&path).map_err(|error| wrong(format!("{}: {error}", replacement.file)))?;
+            let found = text.matches(&replacement.find).count();
+            if found != 1 {
+                let what = format!("`find` stands {found} times in {}, not once", replacement.file);
+                return Err(wrong(what));
+            }
+            fs::write(&path, text.replacen(&replacement.find, &replacement.with, 1)).map_err(at(&path))?;
+        }
+        work.diff()
+    }
+
+    fn touches(&self, path: &[u8]) -> bool {
+        self.patch.files.iter().any(|file| file.new_path == path || file.old_path == path)
+    }
+
+    /// Golden with each hunk that changes the syntax tree taken back alone.
+    pub fn hunks(&self) -> Result<Vec<TakenBack>, DeriveError> {
+        let mut found = Vec::new();
+        for (file, change) in self.patch.files.iter().enumerate() {
+            let path = String::from_utf8_lossy(&change.new_path).into_owned();
+            if is_prose(&path) {
+                continue;
+            }
+            for (index, hunk) in change.hunks().iter().enumerate() {
+                let Ok(patch) = self.patch.without_hunk(file, index) else { continue };
+                let work = tempfile::tempdir_in(self.folder.path()).map_err(at(self.folder.path()))?;
+                copy_all(&self.old(), work.path()).map_err(at(work.path()))?;
+                if apply(&patch, work.path()).is_err() || self.same(&path, work.path()) {
+                    continue;
+                }
+                let at = HunkAt { file: path.clone(), line: hunk.new_start as u32 };
+                found.push(TakenBack { at, patch: patch.to_bytes() });
+            }
+        }
+        Ok(found)
+    }
+
+    /// Whether a file means the same as golden's.
+    fn same(&self, path: &str, work: &Path) -> bool {
+        let (ours, golden) = (fs::read(work.join(path)), fs::read(self.new().join(path)));
+        let (Ok(ours), Ok(golden)) = (ours, golden) else { return false };
+        if ours == golden {
+            return true;
+        }
+        match (path.ends_with(".py"), String::from_utf8(ours), String::from_utf8(golden)) {
+            (true, Ok(ours), Ok(golden)) => ast_equal(&ours, &golden).unwrap_or(false),
+            _ => false,
+        }
+    }
+}
+
+/// One submission being derived: base's files and those that will stand in their place.
+struct Derivation {
+    tree: PathBuf,
+    folder: tempfile::TempDir,
+}
+
+impl Derivation {
+    /// Starts from base's files that golden touches, and from `from` beside them.
+    fn of(change: &GoldenChange<'_>, from: &Path) -> Result<Derivation, DeriveError> {
+        let folder = tempfile::tempdir_in(change.folder.path()).map_err(at(change.folder.path()))?;
+        let this = Derivation { tree: change.ready.tree.path.clone(), folder };
+        for (from, to) in [(change.old().as_path(), this.old()), (from, this.work())] {
+            fs::create_dir_all(&to).and_then(|()| copy_all(from, &to)).map_err(at(&to))?;
+        }
+        Ok(this)
+    }
+
+    fn old(&self) -> PathBuf {
+        self.folder.path().join("old")
+    }
+
+    fn work(&self) -> PathBuf {
+        self.folder.path().join("work")
+    }
+
+    /// Brings in a file of base that golden leaves alone.
+    fn bring(&self, relative: &Path) -> Result<(), DeriveError> {
+        let (old, work) = (self.old().join(relative), self.work().join(relative));
+        if !old.exists() && !work.exists() {
+            for target in [&old, &work] {
+                copy(&self.tree.join(relative), target).map_err(at(target))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The submission that makes base's files the changed ones.
+    fn diff(&self) -> Result<Vec<u8>, DeriveError> {
+        Ok(capture(Base::Folder(&self.old()), &self.work())?.patch)
+    }
+}
+
+/// Whether a file has no say in what a program does.
+fn is_prose(path: &str) -> bool {
+    [".md", ".rst", ".txt"].iter().any(|ending| path.ends_with(ending))
+}
+
+/// Copies a file or link, if it is there.
+fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    let Ok(found) = fs::symlink_metadata(from) else { return Ok(()) };
+    if let Some(parent) = to.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    if found.is_symlink() {
+        return std::os::unix::fs::symlink(fs::read_link(from)?, to);
+    }
+    fs::copy(from, to).map(|_| ())
+}
+
+fn copy_all(from: &Path, to: &Path) -> std::io::Result<()> {
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            fs::create_dir_all(&target)?;
+            copy_all(&entry.path(), &target)?;
+        } else {
+            copy(&entry.path(), &target)?;
+        }
+    }
+    Ok(())
+}
+
+/// All Python files below a folder, with their texts.
+fn texts(root: &Path) -> Result<Vec<(String, String)>, DeriveError> {
+    let mut found = Vec::new();
+    let mut folders = vec![PathBuf::new()];
+    while let Some(folder) = folders.pop() {
+        let here = root.join(&folder);
+        for entry in fs::read_dir(&here).map_err(at(&here))? {
+            let entry = entry.map_err(at(&here))?;
+            let relative = folder.join(entry.file_name());
+            if entry.path().is_dir() {
+                folders.push(relative);
+            } else if relative.extension().is_some_and(|extension| extension == "py")
+                && let Ok(text) = fs::read_to_string(entry.path())
+            {
+                found.push((relative.to_string_lossy().into_owned(), text));
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}

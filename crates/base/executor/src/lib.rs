@@ -1,0 +1,24 @@
+//! Where trials run.
+//!
+//! An [`Executor`] makes a task ready (base tree, environment, devices), runs each trial once for its key in one of its
+//! slots, keeps the record, and calibrates. Stages ask it; it knows nothing of verdicts.
+
+mod calibration;
+mod derived;
+mod environment_words;
+mod executor;
+mod history;
+mod kit;
+mod looking;
+mod progress;
+mod ready;
+
+pub use calibration::Calibrated;
+pub use derived::{DeriveError, GoldenChange, TakenBack};
+pub use executor::{Ask, Executor, ExecutorError, Settings};
+pub use history::{Commits, SplitError, repository, resolve, split};
+pub use infradev_pycode::Variant;
+pub use infradev_trial::{FoundCase, Streams};
+pub use kit::Kit;
+pub use progress::{Happening, Progress, Quiet};
+pub use ready::ReadyTask;

@@ -1,0 +1,96 @@
+//! A task made ready: its base tree on disk, its environment built, its devices named.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use infradev_model::{BaseSource, CalibrationKey, Digest, SealedTask};
+use infradev_pyenv::{Definition, Environment};
+use infradev_store::{StoreError, Tree};
+
+use crate::executor::{Executor, ExecutorError};
+use crate::progress::Happening;
+
+/// A task made ready.
+#[derive(Debug, Clone)]
+pub struct ReadyTask {
+    /// The task.
+    pub task: Arc<SealedTask>,
+    /// Its base tree.
+    pub tree: Tree,
+    /// Its environment.
+    pub environment: Environment,
+    /// `cpu`, `2×NVIDIA H200`.
+    pub device_class: String,
+    /// Digest of its suites.
+    pub suites: Digest,
+}
+
+impl ReadyTask {
+    /// What a calibration of it is valid for.
+    pub fn calibration_key(&self, executor: &Executor, world: u32) -> CalibrationKey {
+        CalibrationKey {
+            task: self.task.id().to_string(),
+            suites: self.suites.clone(),
+            tree: self.tree.digest.clone(),
+            environment: self.environment.key.clone(),
+            kit: executor.kit.digest.clone(),
+            device_class: self.device_class.clone(),
+            world,
+            sandbox: executor.sandbox_word().to_string(),
+        }
+    }
+}
+
+impl Executor {
+    /// Makes a task ready: base tree, environment, devices.
+    pub async fn ready(&self, task: Arc<SealedTask>) -> Result<ReadyTask, ExecutorError> {
+        let tree = self.tree(&task)?;
+        let spec = &task.public.environment;
+        let definition = match (&spec.interpreter, &task.lock, &spec.lock, &spec.python) {
+            (Some(path), ..) => Definition::Interpreter { path: PathBuf::from(path) },
+            (None, Some(lock), Some(path), Some(python)) => Definition::Lock {
+                lock: lock.clone(),
+                lock_path: PathBuf::from(path),
+                python: python.clone(),
+            },
+            _ => return Err(ExecutorError::NoEnvironment { task: task.id().to_string() }),
+        };
+        let environment = self.environment(&definition)?;
+        let device_class = self.device_class(task.public.spec.gpus)?;
+        let suites = task.suites_digest();
+        Ok(ReadyTask { task, tree, environment, device_class, suites })
+    }
+
+    fn tree(&self, task: &SealedTask) -> Result<Tree, ExecutorError> {
+        match &task.public.base {
+            BaseSource::Folder(path) => Ok(self.trees.of_folder(path)?),
+            BaseSource::Commit { repository, base, .. } => {
+                let (repo, commit) =
+                    crate::history::resolve(&self.home, repository, base, self.progress.as_ref())?;
+                self.progress.emit(Happening::Tree(format!("{} at {}", repository, commit.as_str())));
+                let fill = |into: &std::path::Path| {
+                    repo.materialise(&commit, into)
+                        .map_err(|error| StoreError::source("materialise a commit", &error))
+                };
+                Ok(self.trees.of_commit(commit.as_str(), fill)?)
+            }
+        }
+    }
+
+    /// `cpu`, or number and name of the machine's GPUs.
+    fn device_class(&self, gpus: u32) -> Result<String, ExecutorError> {
+        if gpus == 0 {
+            return Ok("cpu".to_string());
+        }
+        let found = infradev_sandbox::list_gpus()?;
+        if (found.len() as u32) < gpus {
+            return Err(ExecutorError::TooFewGpus { wanted: gpus, found: found.len() as u32 });
+        }
+        let mut names: BTreeMap<&str, u32> = BTreeMap::new();
+        for gpu in found.iter().take(gpus as usize) {
+            *names.entry(gpu.name.as_str()).or_default() += 1;
+        }
+        Ok(names.iter().map(|(name, count)| format!("{count}×{name}")).collect::<Vec<_>>().join(" + "))
+    }
+}

@@ -1,0 +1,24 @@
+//! JSON schemas of every file and document, generated from the types; `schemas/` holds them, checked in.
+
+use schemars::schema_for;
+
+/// Each schema's file name and text.
+pub fn schemas() -> Vec<(&'static str, String)> {
+    let text = |schema: schemars::Schema| {
+        let mut text = serde_json::to_string_pretty(&schema).unwrap_or_default();
+        text.push('\n');
+        text
+    };
+    vec![
+        ("pack.schema.json", text(schema_for!(crate::Pack))),
+        ("task.schema.json", text(schema_for!(crate::TaskSpec))),
+        ("contract.schema.json", text(schema_for!(crate::Contract))),
+        ("adversarial.schema.json", text(schema_for!(crate::AdversarialSpec))),
+        ("acceptance.schema.json", text(schema_for!(crate::Acceptance))),
+        ("accept.schema.json", text(schema_for!(crate::AcceptDocument))),
+        ("calibration.schema.json", text(schema_for!(crate::Calibration))),
+        ("trial.schema.json", text(schema_for!(crate::TrialResult))),
+        ("grade.schema.json", text(schema_for!(crate::GradeDocument))),
+        ("run.schema.json", text(schema_for!(crate::Run))),
+    ]
+}

@@ -1,0 +1,23 @@
+//! Python syntax, read by ruff's parser: what a file defines, hollow bodies, equality of syntax trees, twins of tests,
+//! canaries. Pure functions over text: nothing here reads a file, starts a process or imports Python.
+//!
+//! Every span is a half-open range of byte offsets into the text it was read from; lines and columns count from 1.
+
+mod canary;
+mod definitions;
+mod equality;
+mod hollow;
+mod import_time;
+mod module;
+mod names;
+mod replace;
+mod stub;
+mod twins;
+
+pub use canary::{Canary, canary};
+pub use definitions::{Accessor, Definition, DefinitionKind};
+pub use equality::ast_equal;
+pub use hollow::{HollowError, Hollowed, QualifiedName, Reason, Variant, hollow};
+pub use module::{Module, ParseError, Span};
+pub use names::{TopLevelKind, TopLevelName, top_level_names};
+pub use twins::{Twin, names_of_tests, twins};

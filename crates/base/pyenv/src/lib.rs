@@ -1,0 +1,34 @@
+//! Python environments by resolved package set: built once by uv, files hard-linked from one cache.
+//!
+//! # On disk
+//!
+//! ```text
+//! <root>/<key>/                    a relocatable virtual environment, complete from the moment that its name exists
+//! <root>/<key>/infradev-env.json   its packages, interpreter, key
+//! <root>/.building-<key>-…/        one being built, or what a killed builder left; swept by the next build
+//! <root>/.locks/<key>              an advisory lock (flock) held while that environment is built
+//! <root>/.cache/                   uv's cache; $UV_CACHE_DIR where that is set
+//! ```
+//!
+//! A build happens under another name and appears by one rename, so a reader needs no lock and a kill at any instant
+//! leaves only a `.building-` folder. `uv venv --relocatable` is what lets a finished environment be renamed: its
+//! scripts find the interpreter beside themselves, and Python corrects the paths in bytecode when it loads it. A power
+//! failure is not covered: data is not flushed before the rename.
+//!
+//! Hard links need the cache and the environments on one file system; with `UV_CACHE_DIR` elsewhere uv copies. Files of
+//! an environment are the cache's own: mount it read-only.
+
+mod environments;
+mod error;
+mod events;
+mod interpreter;
+mod lock;
+mod marker;
+mod uv;
+
+pub use environments::{Definition, Environment, Environments};
+pub use error::PyenvError;
+pub use events::{Event, Events, Quiet};
+pub use lock::{Lock, Package, Resolved};
+pub use marker::MarkerValues;
+pub use uv::PASSED_TO_UV;

@@ -1,0 +1,106 @@
+//! Writing so that a reader, after a kill at any instant or on a full disk, finds the old file or the new one.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::Write;
+use std::path::Path;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use infradev_supervise::cancelled;
+use serde::Serialize;
+
+use crate::error::StoreError;
+
+/// How soon an interrupt is noticed while a lock is waited for.
+const LOOK_FOR_INTERRUPT: Duration = Duration::from_millis(100);
+
+/// Creates a folder and those above it.
+pub(crate) fn create_folder(path: &Path) -> Result<(), StoreError> {
+    fs::create_dir_all(path).map_err(|e| StoreError::io("create", path, e))
+}
+
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, StoreError> {
+    fs::read(path).map_err(|e| StoreError::io("read", path, e))
+}
+
+/// The bytes of a file, or none where there is no such file.
+pub(crate) fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(StoreError::io("read", path, e)),
+    }
+}
+
+/// Writes a file under another name in the same folder, then renames it. On any failure nothing is left.
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let fail = |e: std::io::Error| StoreError::io("write", path, e);
+    let mut file = tempfile::Builder::new().prefix(".writing-").tempfile_in(folder).map_err(fail)?;
+    file.write_all(bytes).map_err(fail)?;
+    file.as_file().set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644)).map_err(fail)?;
+    file.persist(path).map_err(|e| fail(e.error))?;
+    Ok(())
+}
+
+/// As [`write_whole`], one JSON document that people can read.
+pub(crate) fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), StoreError> {
+    let mut bytes = serde_json::to_vec_pretty(value)
+        .map_err(|e| StoreError::io("write", path, std::io::Error::other(e.to_string())))?;
+    bytes.push(b'\n');
+    write_whole(path, &bytes)
+}
+
+/// An advisory lock (flock) on a file. It ends with the process, however that ends; no child inherits it.
+#[derive(Debug)]
+pub struct Held {
+    file: File,
+}
+
+impl Held {
+    /// Takes the lock, or says that another process has it.
+    pub(crate) fn try_take(path: &Path) -> Result<Option<Held>, StoreError> {
+        let file = open(path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Held { file })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(e)) => Err(StoreError::io("lock", path, e)),
+        }
+    }
+
+    /// Takes the lock, waiting for whoever has it; `on_wait` is called once before a wait.
+    pub(crate) fn take(path: &Path, on_wait: &dyn Fn()) -> Result<Held, StoreError> {
+        if let Some(held) = Held::try_take(path)? {
+            return Ok(held);
+        }
+        on_wait();
+        let file = open(path)?;
+        // On a thread of its own, since an interrupt does not end the system call.
+        let (say, hear) = mpsc::channel();
+        std::thread::spawn(move || {
+            let locked = file.lock().map(|()| Held { file });
+            // Nobody hears it after an interrupt: the lock is then dropped.
+            let _ = say.send(locked);
+        });
+        loop {
+            match hear.recv_timeout(LOOK_FOR_INTERRUPT) {
+                Ok(locked) => return locked.map_err(|e| StoreError::io("wait for the lock", path, e)),
+                Err(mpsc::RecvTimeoutError::Timeout) if !cancelled() => {}
+                Err(_) => return Err(StoreError::Interrupted { path: path.to_owned() }),
+            }
+        }
+    }
+
+    /// Leaves a word in the file for those who find it locked.
+    pub(crate) fn sign(&self) {
+        // What it says serves a message only.
+        let _ = self.file.set_len(0);
+        let _ = (&self.file).write_all(std::process::id().to_string().as_bytes());
+    }
+}
+
+fn open(path: &Path) -> Result<File, StoreError> {
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).read(true).write(true);
+    options.open(path).map_err(|e| StoreError::io("open", path, e))
+}

@@ -1,0 +1,27 @@
+//! What InfraDev reads from disk (packs, tasks) and keeps on disk (`$INFRADEV_HOME`).
+//!
+//! Whatever is written appears under its name whole, by a rename, or not at all: after a kill at any instant, or on a full
+//! disk, a reader finds the old file or the new one. Locks are advisory (flock) and end with their process.
+
+mod calibrations;
+mod disk;
+mod error;
+mod home;
+pub mod journal;
+mod pack;
+mod run;
+mod runs;
+mod stamp;
+mod task;
+mod trees;
+mod walk;
+
+pub use calibrations::Calibrations;
+pub use disk::Held;
+pub use error::StoreError;
+pub use home::Home;
+pub use pack::{History, LoadedPack, LoadedTask, NoHistory, Split, load_pack};
+pub use run::{RunFolder, Staging};
+pub use runs::{Plan, RunEvent, RunView, Runs};
+pub use task::{last_acceptance, save_acceptance};
+pub use trees::{Made, Sharing, Tree, Trees};

@@ -1,0 +1,243 @@
+//! Run folders: one verb over a pack, resumable after a kill at any instant.
+//!
+//! ```text
+//! runs/<id>/run.json               what was asked for
+//! runs/<id>/lock                   held (flock) by the process that works on it
+//! runs/<id>/journal.jsonl          what happened, append-only
+//! runs/<id>/trials/<key>/          a finished trial: result.json and its logs; appears whole by one rename
+//! runs/<id>/scratch/<pid>-…        of trials under way; swept when the run is opened
+//! runs/<id>/finished.json          written last
+//! ```
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use infradev_model::{Digest, RUN_SCHEMA, Run, format};
+use serde::{Deserialize, Serialize};
+
+use crate::disk::{self, Held};
+use crate::error::StoreError;
+use crate::journal::{self, Contents};
+use crate::run::RunFolder;
+use crate::stamp::utc_stamp;
+
+const CREATING: &str = ".creating-";
+pub(crate) const FINISHED: &str = "finished.json";
+
+/// One line of a run's journal.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum RunEvent {
+    /// A process began to work on the run.
+    Opened {
+        /// The process.
+        pid: u32,
+    },
+    /// A trial began.
+    TrialStarted {
+        /// The trial's key.
+        trial: Digest,
+        /// The task's id.
+        task: String,
+        /// `golden 1/3`, `base`, a submission's name.
+        what: String,
+        /// Ranks.
+        world: u32,
+    },
+    /// A trial's record is in its folder.
+    TrialFinished {
+        /// The trial's key.
+        trial: Digest,
+        /// Seconds.
+        wall_s: f64,
+    },
+    /// A trial ended in a harness fault and left no record.
+    TrialFault {
+        /// The trial's key.
+        trial: Digest,
+        /// What was seen.
+        evidence: String,
+    },
+    /// The run is done.
+    Finished,
+}
+
+/// The folder of all runs.
+#[derive(Debug, Clone)]
+pub struct Runs {
+    root: PathBuf,
+}
+
+/// What a new run is to do.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// `accept` or `grade`.
+    pub verb: String,
+    /// The pack's name.
+    pub pack: String,
+    /// The command as the person gave it.
+    pub command: Vec<String>,
+    /// Digest of what is asked for: an unfinished run of the same digest is resumed.
+    pub digest: Digest,
+}
+
+/// A run as anyone may read it, while a process works on it too.
+#[derive(Debug)]
+pub struct RunView {
+    /// The run's folder.
+    pub folder: PathBuf,
+    /// `run.json`.
+    pub run: Run,
+    /// The journal, as far as it can be read.
+    pub journal: Contents<RunEvent>,
+    /// Whether the run is done.
+    pub finished: bool,
+    /// Whether a live process works on it.
+    pub in_use: bool,
+}
+
+impl Runs {
+    /// The runs below a folder, usually [`crate::Home::runs`].
+    pub fn new(root: impl Into<PathBuf>) -> Runs {
+        Runs { root: root.into() }
+    }
+
+    /// The unfinished run of the same plan that no live process works on, opened; else a new one. The second value says
+    /// whether it is a resumed one. Scratch folders that killed processes left in other runs are removed.
+    pub fn start(&self, plan: &Plan) -> Result<(RunFolder, bool), StoreError> {
+        let alone = self.alone()?;
+        self.sweep(&alone);
+        match self.find_resumable(&plan.digest)? {
+            Some(run) => Ok((run, true)),
+            None => Ok((self.create_alone(plan, &alone)?, false)),
+        }
+    }
+
+    /// A new run.
+    pub fn create(&self, plan: &Plan) -> Result<RunFolder, StoreError> {
+        self.create_alone(plan, &self.alone()?)
+    }
+
+    /// Held for moments, while a run is created or folders are swept.
+    fn alone(&self) -> Result<Held, StoreError> {
+        disk::create_folder(&self.root)?;
+        Held::take(&self.root.join(".lock"), &|| ())
+    }
+
+    fn create_alone(&self, plan: &Plan, _alone: &Held) -> Result<RunFolder, StoreError> {
+        let started = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let tail: u16 = rand::random();
+        let run = Run {
+            schema: RUN_SCHEMA,
+            id: format!("{}-{}-{tail:04x}", plan.verb, utc_stamp(started)),
+            verb: plan.verb.clone(),
+            pack: plan.pack.clone(),
+            command: plan.command.clone(),
+            plan: plan.digest.clone(),
+            started,
+        };
+        let creating = tempfile::Builder::new()
+            .prefix(CREATING)
+            .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
+            .tempdir_in(&self.root)
+            .map_err(|e| StoreError::io("create a folder in", &self.root, e))?;
+        let held = Held::take(&creating.path().join("lock"), &|| ())?;
+        disk::write_json(&creating.path().join("run.json"), &run)?;
+        let folder = self.root.join(&run.id);
+        fs::rename(creating.path(), &folder).map_err(|e| StoreError::io("create", &folder, e))?;
+        RunFolder::open(folder, run, held)
+    }
+
+    /// Opens a run to work on it.
+    ///
+    /// # Errors
+    /// No such run, or a live process works on it, or its journal is damaged.
+    pub fn open(&self, id: &str) -> Result<RunFolder, StoreError> {
+        let (folder, run) = self.run_json(id)?;
+        match Held::try_take(&folder.join("lock"))? {
+            Some(held) => RunFolder::open(folder, run, held),
+            None => Err(StoreError::RunInUse { holder: holder(&folder), run: folder }),
+        }
+    }
+
+    /// Reads a run without working on it.
+    pub fn view(&self, id: &str) -> Result<RunView, StoreError> {
+        let (folder, run) = self.run_json(id)?;
+        let in_use = Held::try_take(&folder.join("lock"))?.is_none();
+        let journal = journal::read(&folder.join("journal.jsonl"))?;
+        Ok(RunView { finished: folder.join(FINISHED).is_file(), run, journal, in_use, folder })
+    }
+
+    /// Ids of all runs, oldest first.
+    pub fn list(&self) -> Result<Vec<String>, StoreError> {
+        let mut runs: Vec<(u64, String)> = Vec::new();
+        for name in names_in(&self.root)? {
+            if let Ok((_, run)) = self.run_json(&name) {
+                runs.push((run.started, name));
+            }
+        }
+        runs.sort();
+        Ok(runs.into_iter().map(|(_, id)| id).collect())
+    }
+
+    /// The newest unfinished run of this plan that no live process works on, opened.
+    pub fn find_resumable(&self, plan: &Digest) -> Result<Option<RunFolder>, StoreError> {
+        for id in self.list()?.into_iter().rev() {
+            let (folder, run) = self.run_json(&id)?;
+            if run.plan != *plan || folder.join(FINISHED).exists() {
+                continue;
+            }
+            let Some(held) = Held::try_take(&folder.join("lock"))? else { continue };
+            // Its holder may have finished it between the look and the lock.
+            if !folder.join(FINISHED).exists() {
+                return RunFolder::open(folder, run, held).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Removes scratch folders of runs that no live process works on, and runs that were killed while being created.
+    fn sweep(&self, _alone: &Held) {
+        for name in names_in(&self.root).unwrap_or_default() {
+            let folder = self.root.join(&name);
+            let scratch = folder.join("scratch");
+            // What cannot be removed now is tried again at the next start.
+            if name.starts_with(CREATING) {
+                let _ = fs::remove_dir_all(&folder);
+            } else if scratch.exists() && matches!(Held::try_take(&folder.join("lock")), Ok(Some(_))) {
+                let _ = fs::remove_dir_all(&scratch);
+            }
+        }
+    }
+
+    fn run_json(&self, id: &str) -> Result<(PathBuf, Run), StoreError> {
+        let folder = self.root.join(id);
+        let plain = !id.is_empty() && !id.starts_with('.') && !id.contains('/');
+        let path = folder.join("run.json");
+        let bytes = if plain { disk::read_if_there(&path)? } else { None };
+        let Some(bytes) = bytes else {
+            return Err(StoreError::NoRun { id: id.to_owned(), runs: self.root.clone() });
+        };
+        let name = path.display().to_string();
+        let run: Run = format::json(&name, &bytes)?;
+        format::schema(&name, run.schema, RUN_SCHEMA)?;
+        Ok((folder, run))
+    }
+}
+
+fn holder(folder: &Path) -> Option<u32> {
+    fs::read_to_string(folder.join("lock")).ok()?.trim().parse().ok()
+}
+
+fn names_in(folder: &Path) -> Result<Vec<String>, StoreError> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(StoreError::io("list", folder, e)),
+    };
+    let mut names: Vec<String> =
+        entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    Ok(names)
+}

@@ -1,0 +1,293 @@
+//! The messages of docs/src/protocol.md, version 1, as types.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What the harness tells the launcher.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ToLauncher<'a> {
+    /// First of all; carries the channel's key.
+    Hello { schema: u32, key: String, framework: &'a [String], uids: Option<LauncherUids>, gid: Option<u32> },
+    /// Fork ranks.
+    Launch {
+        launch: u32,
+        size: u32,
+        slot: u32,
+        keys: Vec<String>,
+        env: &'a BTreeMap<String, String>,
+        rank_env: Vec<BTreeMap<String, String>>,
+        cwd: &'a str,
+        netns: bool,
+        args: Value,
+    },
+    /// Signal one rank, or all.
+    Signal { launch: u32, rank: Option<u32>, signal: i32 },
+    /// Kill the ranks and all that they left behind.
+    End { launch: u32 },
+    /// Create a directory.
+    Mkdir { path: &'a str, mode: u32 },
+    /// End.
+    Shutdown {},
+}
+
+/// Host uids inside the sandbox.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct LauncherUids {
+    /// The launcher's own.
+    pub launcher: u32,
+    /// The ranks' of slot 0; slot k adds k.
+    pub ranks: u32,
+}
+
+/// What the launcher answers.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum FromLauncher {
+    Ready {
+        import_s: f64,
+        #[serde(default)]
+        threads: u32,
+    },
+    Fault {
+        message: String,
+    },
+    Launched {
+        launch: u32,
+    },
+    Exited {
+        launch: u32,
+        rank: u32,
+        code: Option<i32>,
+        signal: Option<i32>,
+    },
+    Ended {
+        launch: u32,
+    },
+    Made {
+        path: String,
+    },
+}
+
+/// What the harness tells a rank.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum ToRank<'a> {
+    Run { id: &'a str, next: Option<&'a str> },
+    Observe { call: u32, observer: &'a str, inputs: &'a Value },
+    Finish {},
+}
+
+/// What a rank answers. Nothing in it is trusted.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum FromRank {
+    Hello {
+        #[serde(default)]
+        outside: Vec<String>,
+    },
+    Collecting {
+        file: String,
+    },
+    Uncollectable {
+        file: String,
+        exception: String,
+        message: String,
+        #[serde(default)]
+        line: Option<u32>,
+    },
+    Collected {
+        ids: Vec<String>,
+        more: bool,
+    },
+    Started {
+        id: String,
+    },
+    Report {
+        id: String,
+        outcome: String,
+        #[serde(default)]
+        exception: Option<String>,
+        #[serde(default)]
+        message: Option<String>,
+        #[serde(default)]
+        file: Option<String>,
+        #[serde(default)]
+        line: Option<u32>,
+        #[serde(default)]
+        duration_s: f64,
+        #[serde(default)]
+        longrepr: Option<String>,
+        #[serde(default)]
+        rewritten: bool,
+    },
+    Returned {
+        call: u32,
+        value: Value,
+    },
+    Raised {
+        call: u32,
+        exception: String,
+        #[serde(default)]
+        mro: Vec<String>,
+        message: String,
+        #[serde(default)]
+        file: Option<String>,
+        #[serde(default)]
+        line: Option<u32>,
+        #[serde(default)]
+        traceback: String,
+        #[serde(default)]
+        kind: String,
+    },
+    Bye {},
+}
+
+/// What the harness tells the judge; replies go as plain JSON values.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum ToJudge<'a> {
+    Hello { schema: u32, key: String, probes: &'a str, world: u32, device: &'a str },
+    Run { id: &'a str, seed: u64, deadline_s: f64 },
+    Finish {},
+}
+
+/// What the judge says and asks.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum FromJudge {
+    Ready {},
+    Fault {
+        message: String,
+    },
+    Uncollectable {
+        file: String,
+        exception: String,
+        message: String,
+        #[serde(default)]
+        line: Option<u32>,
+    },
+    Collected {
+        cases: Vec<JudgeCase>,
+        #[serde(default)]
+        more: bool,
+    },
+    Started {},
+    Report(Box<JudgeReport>),
+    Open {
+        call: u32,
+        #[serde(default)]
+        size: Option<u32>,
+        tree: String,
+        #[serde(default)]
+        files: Option<String>,
+        network: String,
+    },
+    Observe(ObserveRequest),
+    Start(ObserveRequest),
+    Wait {
+        call: u32,
+        of: u32,
+        #[serde(default)]
+        deadline_s: Option<f64>,
+    },
+    Poll {
+        call: u32,
+        of: u32,
+    },
+    Meter {
+        call: u32,
+        world: u32,
+        what: String,
+        op: String,
+    },
+    Signal {
+        call: u32,
+        world: u32,
+        rank: u32,
+        signal: i32,
+    },
+    Close {
+        call: u32,
+        world: u32,
+    },
+    Bye {},
+}
+
+/// A case that the judge collected for this world size.
+#[derive(Debug, Clone, Deserialize)]
+pub struct JudgeCase {
+    /// `probes/judge_x.py::name[world=2]`.
+    pub id: String,
+    /// The property that it checks.
+    #[serde(default)]
+    pub checks: String,
+    /// Free words.
+    #[serde(default)]
+    pub traits: Vec<String>,
+}
+
+/// A call of an observer on some ranks; the payload holds each part's inputs, one after the other.
+#[derive(Debug, Clone, Deserialize)]
+pub struct ObserveRequest {
+    /// The judge's number of the call.
+    pub call: u32,
+    /// The world.
+    pub world: u32,
+    /// `file.function`.
+    pub observer: String,
+    /// Seconds; the task's case timeout where absent.
+    #[serde(default)]
+    pub deadline_s: Option<f64>,
+    /// Inputs by rank.
+    pub parts: Vec<ObservePart>,
+}
+
+/// Inputs for some ranks.
+#[derive(Debug, Clone, Deserialize)]
+pub struct ObservePart {
+    /// These ranks get it.
+    pub ranks: Vec<u32>,
+    /// A typed tree.
+    pub inputs: Value,
+    /// Bytes of its arrays in the payload.
+    pub length: u64,
+}
+
+/// A case's end, as the judge saw it.
+#[derive(Debug, Clone, Deserialize)]
+pub struct JudgeReport {
+    /// `passed`, `failed`, `error`.
+    pub outcome: String,
+    /// `expectation`, `world`, `judge`.
+    #[serde(default)]
+    pub cause: Option<String>,
+    /// Type of the exception.
+    #[serde(default)]
+    pub exception: Option<String>,
+    /// Its message.
+    #[serde(default)]
+    pub message: Option<String>,
+    /// Judge's file.
+    #[serde(default)]
+    pub file: Option<String>,
+    /// Line in it.
+    #[serde(default)]
+    pub line: Option<u32>,
+    /// Traceback, bounded.
+    #[serde(default)]
+    pub longrepr: Option<String>,
+    /// Comparisons.
+    #[serde(default)]
+    pub expectations: Vec<infradev_model::Expectation>,
+    /// Entries of the failing world.
+    #[serde(default)]
+    pub ranks: Option<Vec<Value>>,
+}

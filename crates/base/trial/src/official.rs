@@ -1,0 +1,587 @@
+//! The official suite: pytest inside, on every rank, driven case by case from here. A case starts on all ranks or on none,
+//! so that ranks can't slip against each other, and a failure costs its own case only.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::time::Duration;
+
+use infradev_model::{
+    CaseId, CaseResult, Detail, Outcome, RankOutcome, Suite, Tampering, TamperingKind, Timeouts,
+};
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::events::{Events, TrialEvent};
+use crate::launcher::{LaunchRequest, Launcher, LauncherError, RankEvent, RankExit, WorldLogs};
+use crate::messages::{FromRank, ToRank};
+use crate::ranks::{Network, WorldSetup};
+
+/// Launches in a row that may end without a finished case or a finding before the suite is given up.
+const FRUITLESS: u32 = 2;
+
+/// What a rank's outcome looks like that was killed by the memory limit.
+pub trait OutOfMemory {
+    /// Whether the limit has killed a process since the last call.
+    fn struck(&mut self) -> bool;
+}
+
+/// The suite as it is to be run.
+pub struct OfficialSuite<'a> {
+    /// Ranks.
+    pub world: u32,
+    /// Test files in order, canaries and twins among them.
+    pub files: Vec<String>,
+    /// Plugins by name.
+    pub plugins: &'a [String],
+    /// Top-level names that must resolve inside the tree.
+    pub top_level: &'a [String],
+    /// Ids to run of what is collected: a filter by id.
+    pub wanted: &'a (dyn Fn(&str) -> bool + Send + Sync),
+    /// Deadlines.
+    pub timeouts: &'a Timeouts,
+    /// Seed of the order of cases, where it is shuffled.
+    pub shuffle: Option<u64>,
+    /// Ends the suite after the first case for which it says so.
+    pub stop: Option<&'a (dyn Fn(&CaseResult) -> bool + Send + Sync)>,
+    /// When the whole trial's time is over.
+    pub over: Instant,
+}
+
+/// What came of the suite.
+#[derive(Debug, Default)]
+pub struct OfficialOutcome {
+    /// Every case that some rank collected, canaries and twins among them, in order.
+    pub cases: Vec<CaseResult>,
+    /// Evidence.
+    pub tampering: Vec<Tampering>,
+    /// Files that could not be collected, and the like: one sentence each.
+    pub notes: Vec<String>,
+    /// Top-level names that resolve outside the tree.
+    pub outside: BTreeSet<String>,
+    /// What ranks wrote.
+    pub logs: Vec<WorldLogs>,
+    /// When the first case started.
+    pub first_case: Option<Instant>,
+}
+
+struct Collection {
+    order: Vec<String>,
+    by_rank: Vec<HashSet<String>>,
+}
+
+enum CaseEnd {
+    /// All ranks have an entry; `apart` says that they are no longer in step.
+    Done { vector: Vec<RankOutcome>, duration_s: f64, apart: bool },
+    /// A rank died before it could start the case.
+    NotStarted,
+    /// Bytes were forged: nothing more is learnt from this trial.
+    Forged,
+}
+
+struct OfficialRun<'a> {
+    launcher: &'a mut Launcher,
+    setup: &'a WorldSetup,
+    suite: &'a OfficialSuite<'a>,
+    events: &'a dyn Events,
+    memory: &'a mut (dyn OutOfMemory + Send),
+    outcome: OfficialOutcome,
+    /// Files left out because their collection crashed or hung a rank.
+    excluded: BTreeSet<String>,
+    file_notes: BTreeMap<(String, String), BTreeSet<u32>>,
+}
+
+/// Runs the suite. An error is the harness's own.
+pub async fn run(
+    launcher: &mut Launcher,
+    setup: &WorldSetup,
+    suite: &OfficialSuite<'_>,
+    events: &dyn Events,
+    memory: &mut (dyn OutOfMemory + Send),
+) -> Result<OfficialOutcome, LauncherError> {
+    let mut run = OfficialRun {
+        launcher,
+        setup,
+        suite,
+        events,
+        memory,
+        outcome: OfficialOutcome::default(),
+        excluded: BTreeSet::new(),
+        file_notes: BTreeMap::new(),
+    };
+    run.all().await?;
+    Ok(run.finish())
+}
+
+impl OfficialRun<'_> {
+    async fn all(&mut self) -> Result<(), LauncherError> {
+        let mut plan: Option<Vec<String>> = None;
+        let mut done: HashSet<String> = HashSet::new();
+        let mut stumbled: HashMap<String, u32> = HashMap::new();
+        let mut fruitless = 0;
+        loop {
+            let files = self.files_left(plan.as_deref(), &done);
+            if files.is_empty() || fruitless >= FRUITLESS {
+                break;
+            }
+            if Instant::now() >= self.suite.over {
+                self.outcome.notes.push("the trial's time ran out".to_string());
+                break;
+            }
+            let before = (done.len(), self.excluded.len());
+            let launch = self.launch(&files).await?;
+            let collection = self.collect(launch, &files).await?;
+            if let Some(collection) = collection {
+                let wanted = |id: &&String| (self.suite.wanted)(id);
+                let order = plan.get_or_insert_with(|| {
+                    let mut order: Vec<String> = collection.order.iter().filter(wanted).cloned().collect();
+                    if let Some(seed) = self.suite.shuffle {
+                        order.shuffle(&mut StdRng::seed_from_u64(seed));
+                    }
+                    order
+                });
+                for id in collection.order.iter().filter(wanted) {
+                    if !order.contains(id) {
+                        order.push(id.clone());
+                    }
+                }
+                if before == (0, 0) && fruitless == 0 {
+                    let cases = order.len();
+                    self.events.emit(TrialEvent::Collected { suite: Suite::Official, cases });
+                }
+                let order = order.clone();
+                let stop = self.cases(launch, &order, &collection, &mut done, &mut stumbled).await?;
+                self.close(launch).await?;
+                if stop {
+                    break;
+                }
+                // What the plan holds and these ranks did not collect cannot be run by further ranks either.
+                if done.len() == before.0 {
+                    fruitless += 1;
+                } else {
+                    fruitless = 0;
+                }
+            } else {
+                self.close(launch).await?;
+                if !self.outcome.tampering.is_empty() {
+                    break;
+                }
+                fruitless = if self.excluded.len() > before.1 { 0 } else { fruitless + 1 };
+            }
+        }
+        Ok(())
+    }
+
+    fn files_left(&self, plan: Option<&[String]>, done: &HashSet<String>) -> Vec<String> {
+        let open: Option<HashSet<&str>> = plan.map(|plan| {
+            plan.iter().filter(|id| !done.contains(*id)).filter_map(|id| id.split("::").next()).collect()
+        });
+        self.suite
+            .files
+            .iter()
+            .filter(|file| !self.excluded.contains(*file))
+            .filter(|file| open.as_ref().is_none_or(|open| open.contains(file.as_str())))
+            .cloned()
+            .collect()
+    }
+
+    async fn launch(&mut self, files: &[String]) -> Result<u32, LauncherError> {
+        let setup = self.setup;
+        let world = self.suite.world;
+        let next = self.launcher.launches;
+        let args = json!({
+            "mode": "official",
+            "root": setup.paths.workspace,
+            "import_roots": setup.import_roots_in(&setup.paths.workspace),
+            "pycache": setup.pycache(),
+            "files": files,
+            "plugins": self.suite.plugins,
+            "top_level": self.suite.top_level,
+            "size": world,
+            "device": setup.device,
+            "timeout_s": self.suite.timeouts.case,
+        });
+        let request = LaunchRequest {
+            size: world,
+            env: &setup.common_env(next, world, Network::Shared),
+            rank_env: setup.rank_env(world),
+            cwd: &setup.paths.workspace,
+            networks: Vec::new(),
+            args,
+        };
+        let launch = self.launcher.launch(request).await?;
+        self.events.emit(TrialEvent::Launched { launch, size: world });
+        Ok(launch)
+    }
+
+    /// Waits until every rank has collected. `None` where a rank could not: the file at fault is excluded, or it is noted that
+    /// none is known.
+    async fn collect(&mut self, launch: u32, files: &[String]) -> Result<Option<Collection>, LauncherError> {
+        let size = self.suite.world as usize;
+        let patience = Duration::from_secs_f64(self.suite.timeouts.collect);
+        let mut order: Vec<String> = Vec::new();
+        let mut seen: HashSet<String> = HashSet::new();
+        let mut by_rank: Vec<HashSet<String>> = vec![HashSet::new(); size];
+        let mut current: Vec<Option<String>> = vec![None; size];
+        let mut waiting: BTreeSet<u32> = (0..self.suite.world).collect();
+        let mut deadline = Instant::now() + patience;
+        while !waiting.is_empty() {
+            let Some((_, rank, event)) = self.launcher.next_event(deadline.min(self.suite.over)).await?
+            else {
+                let stuck: Vec<u32> = waiting.iter().copied().collect();
+                self.launcher.dump_stacks(launch, &stuck).await?;
+                let seconds = self.suite.timeouts.collect;
+                for rank in stuck {
+                    let file = current[rank as usize].clone();
+                    self.uncollectable(
+                        file,
+                        rank,
+                        &format!("timeout: its collection took longer than {seconds} s"),
+                    );
+                }
+                return Ok(None);
+            };
+            match event {
+                RankEvent::Message(FromRank::Hello { outside }, _) => self.outcome.outside.extend(outside),
+                RankEvent::Message(FromRank::Collecting { file }, _) => {
+                    if files.contains(&file) {
+                        current[rank as usize] = Some(file);
+                    }
+                    deadline = Instant::now() + patience;
+                }
+                RankEvent::Message(FromRank::Uncollectable { file, exception, message, line }, _) => {
+                    let at = line.map(|line| format!(" (line {line})")).unwrap_or_default();
+                    self.note(&file, rank, &format!("{exception}: {message}{at}"));
+                }
+                RankEvent::Message(FromRank::Collected { ids, more }, _) => {
+                    for id in ids {
+                        if seen.insert(id.clone()) {
+                            order.push(id.clone());
+                        }
+                        by_rank[rank as usize].insert(id);
+                    }
+                    if !more {
+                        waiting.remove(&rank);
+                    }
+                }
+                RankEvent::Message(other, _) => {
+                    self.forged(rank, &format!("a message out of place during collection: {other:?}"));
+                    return Ok(None);
+                }
+                RankEvent::Forged(evidence) => {
+                    self.forged(rank, &evidence);
+                    return Ok(None);
+                }
+                RankEvent::Dead(exit) => {
+                    let file = current[rank as usize].clone();
+                    let why = format!("crashed: {} during its collection", exit.name());
+                    self.uncollectable(file, rank, &why);
+                    return Ok(None);
+                }
+            }
+        }
+        Ok(Some(Collection { order, by_rank }))
+    }
+
+    fn uncollectable(&mut self, file: Option<String>, rank: u32, why: &str) {
+        match file {
+            Some(file) => {
+                self.note(&file, rank, why);
+                self.excluded.insert(file);
+            }
+            None => self.outcome.notes.push(format!("rank {rank}, before any test file: {why}")),
+        }
+    }
+
+    fn note(&mut self, file: &str, rank: u32, why: &str) {
+        self.file_notes.entry((file.to_string(), why.to_string())).or_default().insert(rank);
+    }
+
+    /// Runs what is left of the plan on these ranks; true where the suite ends here.
+    async fn cases(
+        &mut self,
+        launch: u32,
+        order: &[String],
+        collection: &Collection,
+        done: &mut HashSet<String>,
+        stumbled: &mut HashMap<String, u32>,
+    ) -> Result<bool, LauncherError> {
+        let open: Vec<&String> = order
+            .iter()
+            .filter(|id| !done.contains(*id) && collection.by_rank.iter().any(|ids| ids.contains(*id)))
+            .collect();
+        for (index, id) in open.iter().enumerate() {
+            if Instant::now() >= self.suite.over {
+                return Ok(false);
+            }
+            let next = open.get(index + 1).map(|id| id.as_str());
+            let ranks: Vec<u32> = (0..self.suite.world)
+                .filter(|rank| collection.by_rank[*rank as usize].contains(*id))
+                .collect();
+            self.outcome.first_case.get_or_insert_with(Instant::now);
+            match self.case(launch, id, next, &ranks).await? {
+                CaseEnd::Done { vector, duration_s, apart } => {
+                    done.insert((*id).clone());
+                    self.record(launch, id, vector, duration_s);
+                    if self.is_stopped() {
+                        return Ok(true);
+                    }
+                    if apart {
+                        return Ok(false);
+                    }
+                }
+                CaseEnd::NotStarted => {
+                    let times = stumbled.entry((*id).clone()).or_default();
+                    *times += 1;
+                    if *times >= 2 {
+                        let detail = Detail {
+                            exception: "NotStarted".into(),
+                            message: "twice a rank ended before it could start this case".into(),
+                            ..Detail::default()
+                        };
+                        let vector =
+                            vec![RankOutcome::with(Outcome::Crashed, detail); self.suite.world as usize];
+                        done.insert((*id).clone());
+                        self.record(launch, id, vector, 0.0);
+                    }
+                    return Ok(false);
+                }
+                CaseEnd::Forged => return Ok(true),
+            }
+        }
+        self.say_goodbye(launch).await?;
+        Ok(false)
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.suite.stop.zip(self.outcome.cases.last()).is_some_and(|(stop, case)| stop(case))
+    }
+
+    fn record(&mut self, launch: u32, id: &str, vector: Vec<RankOutcome>, duration_s: f64) {
+        let case = CaseId { suite: Suite::Official, id: id.to_string() };
+        let result = CaseResult { case: case.clone(), vector, duration_s, launch, judgement: None };
+        self.events.emit(TrialEvent::CaseEnded { case, outcomes: result.outcomes() });
+        self.outcome.cases.push(result);
+    }
+
+    async fn case(
+        &mut self,
+        launch: u32,
+        id: &str,
+        next: Option<&str>,
+        ranks: &[u32],
+    ) -> Result<CaseEnd, LauncherError> {
+        let begin = Instant::now();
+        let grace = Duration::from_secs_f64(self.suite.timeouts.grace);
+        let mut deadline = (begin + Duration::from_secs_f64(self.suite.timeouts.case)).min(self.suite.over);
+        let mut entries: BTreeMap<u32, RankOutcome> = BTreeMap::new();
+        let mut started: BTreeSet<u32> = BTreeSet::new();
+        let mut failed = false;
+        let mut duration_s: f64 = 0.0;
+        let Some(world) = self.launcher.world(launch) else { return Ok(CaseEnd::NotStarted) };
+        if ranks.iter().any(|rank| world.is_dead(*rank)) {
+            return Ok(CaseEnd::NotStarted);
+        }
+        for rank in ranks {
+            world.send(*rank, &ToRank::Run { id, next }, &[]).await;
+        }
+        self.events
+            .emit(TrialEvent::CaseStarted { case: CaseId { suite: Suite::Official, id: id.to_string() } });
+        while entries.len() < ranks.len() {
+            let Some((_, rank, event)) = self.launcher.next_event(deadline).await? else {
+                let silent: Vec<u32> =
+                    ranks.iter().copied().filter(|rank| !entries.contains_key(rank)).collect();
+                self.launcher.dump_stacks(launch, &silent).await?;
+                for rank in silent {
+                    entries.insert(rank, self.silent(launch, rank, failed));
+                }
+                duration_s = duration_s.max(begin.elapsed().as_secs_f64());
+                break;
+            };
+            let mut fails = false;
+            match event {
+                RankEvent::Message(FromRank::Started { id: started_id }, _) if started_id == id => {
+                    started.insert(rank);
+                }
+                RankEvent::Message(message @ FromRank::Report { .. }, _) => {
+                    let Some((entry, seconds)) = self.report(rank, id, message) else {
+                        return Ok(CaseEnd::Forged);
+                    };
+                    fails = !matches!(entry.outcome, Outcome::Passed | Outcome::Skipped | Outcome::Xfailed);
+                    duration_s = duration_s.max(seconds);
+                    entries.insert(rank, entry);
+                }
+                RankEvent::Message(other, _) => {
+                    self.forged(rank, &format!("a message out of place while {id} ran: {other:?}"));
+                    return Ok(CaseEnd::Forged);
+                }
+                RankEvent::Forged(evidence) => {
+                    self.forged(rank, &evidence);
+                    return Ok(CaseEnd::Forged);
+                }
+                RankEvent::Dead(exit) if started.contains(&rank) => {
+                    if !entries.contains_key(&rank) {
+                        entries.insert(rank, self.crashed(launch, rank, &exit));
+                    }
+                    fails = true;
+                }
+                RankEvent::Dead(_) => return Ok(CaseEnd::NotStarted),
+            }
+            if fails && !failed {
+                failed = true;
+                deadline = deadline.min(Instant::now() + grace);
+            }
+        }
+        let vector: Vec<RankOutcome> = (0..self.suite.world)
+            .map(|rank| entries.remove(&rank).unwrap_or_else(|| RankOutcome::plain(Outcome::NotCollected)))
+            .collect();
+        let first = vector[0].outcome;
+        let alike = matches!(
+            first,
+            Outcome::Passed
+                | Outcome::Failed
+                | Outcome::Error
+                | Outcome::Skipped
+                | Outcome::Xfailed
+                | Outcome::Xpassed
+        ) && vector.iter().all(|entry| entry.outcome == first);
+        Ok(CaseEnd::Done { vector, duration_s, apart: !alike })
+    }
+
+    fn silent(&mut self, launch: u32, rank: u32, failed: bool) -> RankOutcome {
+        let stack = self.launcher.world(launch).map(|world| world.stack(rank)).unwrap_or_default();
+        let (outcome, exception, message) = if failed {
+            (
+                Outcome::PeerAbort,
+                "PeerAbort",
+                "another rank failed first and this one did not come back".to_string(),
+            )
+        } else {
+            (Outcome::Timeout, "Timeout", format!("no result within {} s", self.suite.timeouts.case))
+        };
+        let message = if stack.is_empty() { message } else { format!("{message}; last stack:\n{stack}") };
+        RankOutcome::with(outcome, Detail { exception: exception.into(), message, ..Detail::default() })
+    }
+
+    fn crashed(&mut self, launch: u32, rank: u32, exit: &RankExit) -> RankOutcome {
+        let killed = *exit == RankExit::Signal(nix::sys::signal::Signal::SIGKILL as i32);
+        let (exception, message) = if killed && self.memory.struck() {
+            ("OutOfMemory".to_string(), "the sandbox's memory limit killed this rank".to_string())
+        } else {
+            let world = self.launcher.world(launch);
+            let stack = world.map(|world| world.stack(rank)).unwrap_or_default();
+            (
+                exit.name(),
+                format!("the rank's process ended before its report. {stack}").trim_end().to_string(),
+            )
+        };
+        RankOutcome::with(Outcome::Crashed, Detail { exception, message, ..Detail::default() })
+    }
+
+    /// Reads a report; `None` where it is not for the case that runs, or makes no sense.
+    fn report(&mut self, rank: u32, id: &str, message: FromRank) -> Option<(RankOutcome, f64)> {
+        let FromRank::Report {
+            id: reported,
+            outcome,
+            exception,
+            message,
+            file,
+            line,
+            duration_s,
+            longrepr,
+            rewritten,
+        } = message
+        else {
+            return None;
+        };
+        if reported != id {
+            self.forged(rank, &format!("a report for {reported} while {id} ran"));
+            return None;
+        }
+        let Some(outcome) = Outcome::parse(&outcome) else {
+            self.forged(rank, &format!("a report with the outcome {outcome:?}"));
+            return None;
+        };
+        if rewritten {
+            self.outcome.tampering.push(Tampering {
+                kind: TamperingKind::RewrittenReport,
+                rank: Some(rank),
+                evidence: format!(
+                    "{id} raised {}, and a hook turned its report into a pass",
+                    exception.as_deref().unwrap_or("an exception")
+                ),
+            });
+        }
+        let detail = exception.map(|exception| Detail {
+            exception,
+            message: longest(message.unwrap_or_default(), longrepr),
+            file,
+            line,
+        });
+        Some((RankOutcome { outcome, detail }, duration_s))
+    }
+
+    fn forged(&mut self, rank: u32, evidence: &str) {
+        self.outcome.tampering.push(Tampering {
+            kind: TamperingKind::ForgedRecord,
+            rank: Some(rank),
+            evidence: format!("rank {rank}'s result channel carried {evidence}"),
+        });
+    }
+
+    async fn say_goodbye(&mut self, launch: u32) -> Result<(), LauncherError> {
+        let mut waiting: BTreeSet<u32> = BTreeSet::new();
+        if let Some(world) = self.launcher.world(launch) {
+            for rank in 0..world.size {
+                if !world.is_dead(rank) {
+                    world.send(rank, &ToRank::Finish {}, &[]).await;
+                    waiting.insert(rank);
+                }
+            }
+        }
+        let deadline = Instant::now() + Duration::from_secs_f64(self.suite.timeouts.grace);
+        while !waiting.is_empty() {
+            match self.launcher.next_event(deadline).await? {
+                None => break,
+                Some((_, rank, RankEvent::Message(FromRank::Bye {}, _) | RankEvent::Dead(_))) => {
+                    waiting.remove(&rank);
+                }
+                Some((_, rank, RankEvent::Forged(evidence))) => {
+                    self.forged(rank, &evidence);
+                    break;
+                }
+                Some((_, _, RankEvent::Message(..))) => {}
+            }
+        }
+        Ok(())
+    }
+
+    async fn close(&mut self, launch: u32) -> Result<(), LauncherError> {
+        if let Some(logs) = self.launcher.end(launch).await? {
+            self.outcome.logs.push(logs);
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> OfficialOutcome {
+        for ((file, why), ranks) in &self.file_notes {
+            let on = if ranks.len() == self.suite.world as usize {
+                "on every rank".to_string()
+            } else {
+                let ranks: Vec<String> = ranks.iter().map(u32::to_string).collect();
+                format!("on rank {}", ranks.join(", "))
+            };
+            self.outcome.notes.push(format!("{file} could not be collected {on}: {why}"));
+        }
+        self.outcome
+    }
+}
+
+/// The message, with pytest's own account where that says more.
+fn longest(message: String, longrepr: Option<String>) -> String {
+    match longrepr {
+        Some(longrepr) if longrepr.len() > message.len() => longrepr,
+        _ => message,
+    }
+}

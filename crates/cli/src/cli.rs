@@ -1,0 +1,285 @@
+//! What may be typed.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use infradev_sandbox::Kind;
+
+/// Grades changes to AI infrastructure with evidence: official tests, and hidden probes observed inside and judged outside.
+#[derive(Debug, Parser)]
+#[command(name = "infradev", version, max_term_width = 100, propagate_version = false)]
+#[command(after_help = "\
+Exit codes: 0 done; 1 a check that was asked for failed; 2 wrong usage; 3 a fault of harness or machine; 4 bad input;
+130 interrupted (the same command resumes).")]
+pub struct Cli {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Options of every command.
+#[derive(Debug, Clone, Args)]
+pub struct Global {
+    /// Where environments, base trees, calibrations and runs are kept [default: $INFRADEV_HOME, else the XDG data folder]
+    #[arg(long, global = true, value_name = "DIR", help_heading = "Global options")]
+    pub home: Option<PathBuf>,
+    /// Show no progress
+    #[arg(long, short, global = true, help_heading = "Global options")]
+    pub quiet: bool,
+    /// An interpreter for the judge in place of its locked environment
+    #[arg(long, global = true, value_name = "PATH", hide = true)]
+    pub judge_python: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    Accept(AcceptArgs),
+    Grade(GradeArgs),
+    /// Try one probe, or list a task's probes
+    #[command(subcommand)]
+    Probe(ProbeCommand),
+    New(NewArgs),
+    /// Look at runs
+    #[command(subcommand)]
+    Run(RunCommand),
+    Doctor(DoctorArgs),
+    Schema(SchemaArgs),
+}
+
+/// How trials are run.
+#[derive(Debug, Clone, Args)]
+pub struct Running {
+    /// How the code under test is held apart; `none` only for machines that grant no namespaces
+    #[arg(long, value_enum, default_value_t = SandboxWord::Namespaces, value_name = "KIND")]
+    pub sandbox: SandboxWord,
+    /// Trials at once
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub jobs: u16,
+    /// Print one JSON document instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SandboxWord {
+    /// Bubblewrap: PID, network, mount, IPC and UTS namespaces
+    Namespaces,
+    /// Nothing but a session of its own; every result says so
+    None,
+}
+
+impl From<SandboxWord> for Kind {
+    fn from(word: SandboxWord) -> Kind {
+        match word {
+            SandboxWord::Namespaces => Kind::Namespaces,
+            SandboxWord::None => Kind::None,
+        }
+    }
+}
+
+/// Accept tasks: golden passes every probe N times; base, hollow and each adversarial patch are rejected
+///
+/// Exits 0 when every task is accepted, 1 when one is not. The record is written to each task's acceptance.json.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  infradev accept packs/core
+  infradev accept packs/core/tasks/expert-dispatch --runs 29 --shuffle")]
+pub struct AcceptArgs {
+    /// A pack's folder (with pack.toml), or the folder of a task in one
+    #[arg(value_name = "PACK|TASK")]
+    pub path: PathBuf,
+    /// Consecutive golden runs, in place of the task's own number
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub runs: Option<u32>,
+    /// Run cases in shuffled order
+    #[arg(long)]
+    pub shuffle: bool,
+    /// Leave acceptance.json as it is
+    #[arg(long)]
+    pub no_write: bool,
+    #[command(flatten)]
+    pub running: Running,
+}
+
+/// Grade patches: official tests and probes, against golden's calibration
+///
+/// Exits 0 whenever it graded, whatever the verdicts are.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+PATCHES is one of
+  golden, base, hollow, adversarial   patches of the task's own
+  predictions.jsonl                   SWE-bench's fields: instance_id, model_name_or_path, model_patch
+  FOLDER                              holds TASK.patch, or NAME/TASK.patch
+  x.patch                             one patch, for one task
+
+Examples:
+  infradev grade packs/core --patches golden
+  infradev grade packs/core --task expert-dispatch --patches mine.patch --require resolved
+  infradev grade packs/core --patches predictions.jsonl --json > grades.json")]
+pub struct GradeArgs {
+    /// A pack's folder (with pack.toml), or the folder of a task in one
+    #[arg(value_name = "PACK|TASK")]
+    pub path: PathBuf,
+    /// What is graded
+    #[arg(long, value_name = "PATCHES")]
+    pub patches: String,
+    /// Only this task; may be given several times
+    #[arg(long = "task", value_name = "ID")]
+    pub tasks: Vec<String>,
+    /// Exit 1 unless every submission has this verdict
+    #[arg(long, value_enum, value_name = "VERDICT")]
+    pub require: Option<Requirement>,
+    #[command(flatten)]
+    pub running: Running,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Requirement {
+    /// Passes every case that golden passes
+    Resolved,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ProbeCommand {
+    Try(TryArgs),
+    List(ListProbesArgs),
+}
+
+/// Run one probe against one patch: expected beside got, rank by rank
+///
+/// Nothing is calibrated and nothing is kept: the loop in which a probe is written. Exits 0 when the probe passes, 1 when it
+/// rejects the patch.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  infradev probe try packs/core/tasks/expert-dispatch numbers --patch golden
+  infradev probe try packs/core/tasks/expert-dispatch numbers --patch pad-to-longest --seed 7
+  infradev probe try packs/core/tasks/expert-dispatch numbers --patch mine.patch --shell")]
+pub struct TryArgs {
+    /// The task's folder
+    #[arg(value_name = "TASK")]
+    pub task: PathBuf,
+    /// A case's id, or a part of it that no other case has
+    #[arg(value_name = "CASE")]
+    pub case: String,
+    /// golden, base, hollow, the name of an adversarial patch, or a file
+    #[arg(long, value_name = "PATCH", default_value = "golden")]
+    pub patch: String,
+    /// Seed of the inputs, to replay a failure
+    #[arg(long, value_name = "S")]
+    pub seed: Option<u64>,
+    /// World size [default: the first of the task's at which the case runs]
+    #[arg(long, value_name = "W")]
+    pub world: Option<u32>,
+    /// Open a shell in the same sandbox instead, with the patched tree
+    #[arg(long)]
+    pub shell: bool,
+    /// How the code under test is held apart
+    #[arg(long, value_enum, default_value_t = SandboxWord::Namespaces, value_name = "KIND")]
+    pub sandbox: SandboxWord,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// List a task's probe cases by world size
+#[derive(Debug, Args)]
+pub struct ListProbesArgs {
+    /// The task's folder
+    #[arg(value_name = "TASK")]
+    pub task: PathBuf,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Make a task of a merged change
+///
+/// Base is the commit's first parent; golden and the official tests are split from the commit by path and derived from it each
+/// time the task is read. A draft of spec.md is written from the commit's message.
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("change").required(true).args(["commit", "pr"]))]
+#[command(after_help = "\
+Examples:
+  infradev new --repo ../Megatron-LM --pr 4705 --pack packs/upstream --interpreter /opt/venv/bin/python
+  infradev new --repo https://example.org/stack.git --commit 1a2b3c4 --pack mine --lock cpu.lock --python 3.12")]
+pub struct NewArgs {
+    /// Path or url of a git repository
+    #[arg(long, value_name = "REPO")]
+    pub repo: String,
+    /// The merged change
+    #[arg(long, value_name = "SHA")]
+    pub commit: Option<String>,
+    /// The merged pull request of this number
+    #[arg(long, value_name = "N")]
+    pub pr: Option<u64>,
+    /// The pack's folder; made if it holds no pack.toml yet
+    #[arg(long, value_name = "PACK")]
+    pub pack: PathBuf,
+    /// The task's id [default: from the commit's subject]
+    #[arg(long, value_name = "ID")]
+    pub id: Option<String>,
+    /// The environment's name [default: the pack's only one, else `cpu`]
+    #[arg(long, value_name = "NAME")]
+    pub environment: Option<String>,
+    /// World sizes
+    #[arg(long, value_name = "1,2", value_delimiter = ',', default_value = "1")]
+    pub worlds: Vec<u32>,
+    /// For a new pack: an interpreter whose packages are taken as they are
+    #[arg(long, value_name = "PATH", conflicts_with = "lock")]
+    pub interpreter: Option<PathBuf>,
+    /// For a new pack: a hashed requirements file
+    #[arg(long, value_name = "FILE", requires = "python")]
+    pub lock: Option<PathBuf>,
+    /// The lock's Python version
+    #[arg(long, value_name = "3.12", requires = "lock")]
+    pub python: Option<String>,
+    /// Replace a task of that id
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum RunCommand {
+    /// List runs, oldest first
+    List(RunListArgs),
+    Show(RunShowArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct RunListArgs {
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Show what a run was asked, which trials are finished, and its verdicts
+#[derive(Debug, Args)]
+pub struct RunShowArgs {
+    /// The run's id, or the beginning of it that no other run has
+    #[arg(value_name = "ID")]
+    pub id: String,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Look at what this machine grants, and say what to do about what is missing
+///
+/// Exits 0 when tasks can be run here, 3 when something needed is missing.
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Print the JSON schema of a file or document; without a name, list them
+#[derive(Debug, Args)]
+pub struct SchemaArgs {
+    /// pack, task, grade, …
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+}

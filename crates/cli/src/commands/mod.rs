@@ -1,0 +1,9 @@
+//! One file a verb.
+
+pub mod accept;
+pub mod doctor;
+pub mod grade;
+pub mod new;
+pub mod probe;
+pub mod run;
+pub mod schema;

@@ -1,0 +1,74 @@
+//! `infradev`: reads the command line, runs a stage, shows what came of it. The only crate that prints.
+
+mod cli;
+mod commands;
+mod draft;
+mod progress;
+mod report;
+mod session;
+mod tables;
+mod terminal;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::cli::{Cli, Command, ProbeCommand, RunCommand};
+use crate::report::Failure;
+
+fn main() -> ExitCode {
+    let Cli { global, command } = Cli::parse();
+    if let Err(error) = watch_signals() {
+        return report::fail(Failure::fault(format!("cannot watch for signals: {error}")), false);
+    }
+    // One thread: a trial's processes are waited for, nothing here computes.
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return report::fail(Failure::fault(format!("cannot start: {error}")), false),
+    };
+    let resumable = matches!(command, Command::Accept(_) | Command::Grade(_));
+    let outcome = runtime.block_on(async {
+        match command {
+            Command::Accept(args) => commands::accept::run(&global, args).await,
+            Command::Grade(args) => commands::grade::run(&global, args).await,
+            Command::Probe(ProbeCommand::Try(args)) => commands::probe::run(&global, args).await,
+            Command::Probe(ProbeCommand::List(args)) => commands::probe::list(&global, args).await,
+            Command::New(args) => commands::new::run(&global, args),
+            Command::Run(RunCommand::List(args)) => commands::run::list(&global, args),
+            Command::Run(RunCommand::Show(args)) => commands::run::show(&global, args),
+            Command::Doctor(args) => commands::doctor::run(&global, args).await,
+            Command::Schema(args) => commands::schema::run(args),
+        }
+    });
+    match outcome {
+        Ok(code) => code,
+        Err(failure) => report::fail(failure, resumable),
+    }
+}
+
+/// The first SIGINT or SIGTERM asks everything under way to end, the second ends this process at once; its children die with
+/// it. On a thread of its own, because the main one may be waiting for git or uv.
+fn watch_signals() -> std::io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let (mut interrupt, mut terminate) = {
+        let _inside = runtime.enter();
+        (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?)
+    };
+    std::thread::Builder::new().name("signals".into()).spawn(move || {
+        runtime.block_on(async move {
+            either(&mut interrupt, &mut terminate).await;
+            infradev_supervise::cancel();
+            either(&mut interrupt, &mut terminate).await;
+            std::process::exit(i32::from(infradev_model::Class::Interrupted.exit_code()));
+        });
+    })?;
+    Ok(())
+}
+
+async fn either(one: &mut Signal, other: &mut Signal) {
+    tokio::select! {
+        _ = one.recv() => {}
+        _ = other.recv() => {}
+    }
+}

@@ -1,0 +1,132 @@
+//! What the verbs that run trials share: the store, the pack, the executor, the run that is begun or resumed.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use infradev_executor::{Commits, Executor, Settings};
+use infradev_model::{Digest, DigestBuilder, SealedTask};
+use infradev_sandbox::Kind;
+use infradev_store::{Home, LoadedPack, Plan, RunFolder, Runs, load_pack};
+
+use crate::cli::Global;
+use crate::progress::Shown;
+use crate::report::{self, Failure};
+
+/// The store that a command uses.
+pub fn home(global: &Global) -> Result<Home, Failure> {
+    Ok(match &global.home {
+        Some(folder) => Home::at(folder)?,
+        None => Home::locate()?,
+    })
+}
+
+/// One invocation of a verb that runs trials.
+pub struct Session {
+    /// The store.
+    pub home: Home,
+    /// Who is told.
+    pub progress: Arc<Shown>,
+    kind: Kind,
+    jobs: usize,
+    judge_python: Option<std::path::PathBuf>,
+    quiet: bool,
+}
+
+impl Session {
+    /// Sets up.
+    pub fn new(global: &Global, kind: Kind, jobs: u16) -> Result<Session, Failure> {
+        Ok(Session {
+            home: home(global)?,
+            progress: Arc::new(Shown::new(global.quiet)),
+            kind,
+            jobs: usize::from(jobs),
+            judge_python: global.judge_python.clone(),
+            quiet: global.quiet,
+        })
+    }
+
+    /// Reads a pack, or one task of it.
+    pub fn load(&self, path: &Path) -> Result<LoadedPack, Failure> {
+        let history = Commits { home: &self.home, progress: self.progress.as_ref() };
+        Ok(load_pack(path, &history)?)
+    }
+
+    /// Sets up where trials run.
+    pub fn executor(&self) -> Result<Executor, Failure> {
+        Ok(Executor::new(Settings {
+            home: self.home.clone(),
+            sandbox: self.kind,
+            slots: self.jobs,
+            progress: self.progress.clone(),
+            judge_python: self.judge_python.clone(),
+        })?)
+    }
+
+    /// Begins a run, or resumes the unfinished one of the same plan.
+    pub fn start(&self, plan: &Plan) -> Result<RunFolder, Failure> {
+        let (run, resumed) = Runs::new(self.home.runs()).start(plan)?;
+        if let Some(torn) = run.torn() {
+            report::warn(format!(
+                "{}:{}: {}; the line was cut off",
+                run.path().join("journal.jsonl").display(),
+                torn.line,
+                torn.what
+            ));
+        }
+        if resumed && !self.quiet {
+            let done = std::fs::read_dir(run.path().join("trials")).map_or(0, Iterator::count);
+            let trials = if done == 1 { "1 trial is".to_string() } else { format!("{done} trials are") };
+            report::note(format!("resuming run {} ({trials} done)", run.id()));
+        }
+        Ok(run)
+    }
+
+    /// The plan of a verb over tasks of a pack; `more` is whatever else decides what is asked.
+    pub fn plan(&self, verb: &str, pack: &LoadedPack, more: &[(&str, Vec<u8>)]) -> Plan {
+        let mut digest = DigestBuilder::new("infradev plan v1");
+        digest.part("verb", verb.as_bytes()).part("pack", pack.pack.name.as_bytes());
+        digest.part("sandbox", format!("{:?}", self.kind).as_bytes());
+        for task in &pack.tasks {
+            digest.part(task.task.id(), task.digest.as_str().as_bytes());
+        }
+        for (name, bytes) in more {
+            digest.part(name, bytes);
+        }
+        let command = std::env::args().collect();
+        Plan { verb: verb.into(), pack: pack.pack.name.clone(), command, digest: digest.finish() }
+    }
+}
+
+/// Those of a pack's tasks that are asked for by id; all of them where none is.
+pub fn select(pack: &mut LoadedPack, wanted: &[String]) -> Result<(), Failure> {
+    let known: Vec<String> = pack.tasks.iter().map(|task| task.task.id().to_string()).collect();
+    if let Some(unknown) = wanted.iter().find(|wanted| !known.contains(wanted)) {
+        let near = nearest(unknown, &known);
+        let hint = near.map_or_else(
+            || format!("its tasks are {}", known.join(", ")),
+            |near| format!("did you mean `{near}`?"),
+        );
+        let name = &pack.pack.name;
+        return Err(Failure::usage(format!("pack {name} has no task `{unknown}`")).hint(hint));
+    }
+    if !wanted.is_empty() {
+        pack.tasks.retain(|task| wanted.iter().any(|wanted| wanted == task.task.id()));
+    }
+    Ok(())
+}
+
+/// The known word that is closest to an unknown one, if any is close.
+pub fn nearest<'a>(word: &str, known: &'a [String]) -> Option<&'a str> {
+    let scored = known.iter().map(|known| (strsim::jaro_winkler(word, known), known.as_str()));
+    scored.filter(|(score, _)| *score > 0.8).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known)
+}
+
+/// The tasks themselves.
+pub fn tasks(pack: LoadedPack) -> Vec<Arc<SealedTask>> {
+    pack.tasks.into_iter().map(|task| Arc::new(task.task)).collect()
+}
+
+/// Bytes of a text's digest, for plans.
+pub fn digest_bytes(bytes: &[u8]) -> Vec<u8> {
+    Digest::of(bytes).as_str().as_bytes().to_vec()
+}

@@ -1,0 +1,6 @@
+//! Acceptance: golden passes every probe N times; base, hollow and each adversarial patch are rejected.
+
+mod accepting;
+mod evidence;
+
+pub use accepting::{AcceptError, AcceptPlan, OnAccept, run};
