@@ -74,8 +74,9 @@ def check(weights, prompt, tokens, logprobs):
     highest = rows.max(-1)
     normaliser = highest + np.log(np.exp(rows - highest[:, None]).sum(-1))
     chosen = rows[np.arange(len(tokens)), tokens]
-    expect.close((np.array(logprobs) + normaliser).astype(np.float32), chosen, dtype="float32", reduction=64)
-    expect.close(chosen.astype(np.float32), highest, dtype="float32", reduction=64)
+    within = dict(dtype="float32", reduction=64, scale=8 * np.abs(rows).max())
+    expect.close((np.array(logprobs) + normaliser).astype(np.float32), chosen, **within)
+    expect.close(chosen.astype(np.float32), highest, **within)
 
 
 def draw_prompts(rng, count):
