@@ -229,6 +229,8 @@ class Launcher:
         if len(fds) != size * per_rank or len(header["keys"]) != size or header["launch"] in self._launches:
             raise Fault(f"launch {header['launch']}: {len(fds)} descriptors and {len(header['keys'])} keys for {size} ranks")
         uid = None if self._uids is None else self._uids["ranks"] + header["slot"]
+        if uid is not None and self._uids is not None and uid in (0, self._uids["launcher"]):
+            raise Fault(f"slot {header['slot']} gives ranks the uid {uid}, which is not theirs: a sweep would reach further")
         launch = _Launch(header["launch"], Sweeper(uid, self._gid))
         self._launches[launch.number] = launch
         sys.stdout.flush()
@@ -262,6 +264,9 @@ class Launcher:
         self._control.rekey(os.urandom(32))
         # now, by its own object: that would otherwise close its number later, when it is the rank's channel
         self._control.close()
+        self._selector.close()
+        for end in self._wake or ():
+            end.close()
         self._launches.clear()
         self._wake = None
         gc.enable()

@@ -223,14 +223,13 @@ class Traffic:
 
 @dataclass
 class Memory:
-    """Bytes held by the world: before, and at the peak inside the ``with``. Filled in at its end."""
+    """Bytes that the sandbox's process tree held before, and the peak inside the ``with`` above that. Filled in at its end.
+
+    Counts all ranks, the launcher and files in the private /tmp; misses the memory of devices.
+    """
 
     baseline_bytes: int = 0
     peak_bytes: int = 0
-
-    @property
-    def grown_bytes(self) -> int:
-        return self.peak_bytes - self.baseline_bytes
 
 
 class Meter:
@@ -261,7 +260,8 @@ class Meter:
         self._ask("memory", "start")
         yield result
         seen = self._ask("memory", "stop")["memory"]
-        result.baseline_bytes, result.peak_bytes = seen["baseline_bytes"], seen["peak_bytes"]
+        result.baseline_bytes = seen["baseline_bytes"]
+        result.peak_bytes = max(0, seen["peak_bytes"] - seen["baseline_bytes"])
 
     def _ask(self, what: str, op: str) -> dict[str, Any]:
         return self._world._link.request({"type": "meter", "world": self._world.number, "what": what, "op": op})[0]

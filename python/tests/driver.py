@@ -38,7 +38,9 @@ DEVICE_ENV = {
 def start(module: str, **extra_env: str) -> tuple[subprocess.Popen[bytes], socket.socket]:
     """A launcher or judge process and the harness's end of its control socket."""
     ours, theirs = socket.socketpair()
-    code = f"import sys; sys.path.insert(0, {str(KIT)!r}); from infradev_probe.{module} import main; main()"
+    # descriptor 3, which is also where a rank's channel comes to lie
+    code = "import os; os.dup2(int(os.environ['INFRADEV_CONTROL_FD']), 3); os.environ['INFRADEV_CONTROL_FD'] = '3'; "
+    code += f"import sys; sys.path.insert(0, {str(KIT)!r}); from infradev_probe.{module} import main; main()"
     env = {
         **DEVICE_ENV,
         "PATH": os.environ["PATH"],

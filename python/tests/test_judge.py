@@ -324,7 +324,7 @@ def test_meters_are_read_around_a_block(bench: Bench) -> None:
         expect.between(t.total.sent, 40, 40)
         with w.meter.memory() as m:
             pass
-        expect.between(m.grown_bytes, 60, 60)
+        expect.between(m.peak_bytes, 60, 60)
         """
     )
     assert report["outcome"] == "passed", report

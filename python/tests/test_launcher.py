@@ -16,7 +16,9 @@ from infradev_probe.frames import FrameError
 from infradev_probe.privileges import processes_of
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="changes uids")
-LAUNCHER, RANKS, GID = 71_000, 71_100, 71_000
+# uids of this run alone: another run's sweeps would take processes of the same ones
+LAUNCHER = 1_000_000 + os.getpid() * 100
+RANKS, GID = LAUNCHER + 10, LAUNCHER
 
 
 @pytest.fixture
@@ -311,3 +313,9 @@ def test_child():
     report = run_case(launched.ranks[0], ids[0])
     assert report["outcome"] == "passed", report
     harness.end(launched)
+
+
+def test_a_slot_never_gives_ranks_the_launcher_s_uid(open_dir: Path) -> None:
+    with Harness(open_dir, uids={"launcher": LAUNCHER, "ranks": LAUNCHER - 1}, gid=GID) as harness:
+        with pytest.raises(AssertionError, match="fault came where launched was due.*a sweep would reach further"):
+            harness.launch(1, {"mode": "official", "import_roots": [], "pycache": "/nowhere"}, slot=1)

@@ -7,7 +7,7 @@ use infradev_sandbox::Kind;
 
 /// Grades changes to AI infrastructure with evidence: official tests, and hidden probes observed inside and judged outside.
 #[derive(Debug, Parser)]
-#[command(name = "infradev", version, about, max_term_width = 100, propagate_version = false)]
+#[command(name = "infradev", version, max_term_width = 100, propagate_version = false)]
 #[command(after_help = "\
 Exit codes: 0 done; 1 a check that was asked for failed; 2 wrong usage; 3 a fault of harness or machine; 4 bad input;
 130 interrupted (the same command resumes).")]

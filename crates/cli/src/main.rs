@@ -2,10 +2,12 @@
 
 mod cli;
 mod commands;
+mod draft;
 mod progress;
 mod report;
 mod session;
 mod tables;
+mod terminal;
 
 use std::process::ExitCode;
 

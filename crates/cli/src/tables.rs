@@ -73,9 +73,12 @@ impl Table {
             let mut line = String::new();
             for (column, cell) in row.iter().enumerate() {
                 let gap = " ".repeat(widths[column].saturating_sub(cell.text.chars().count()));
-                let (before, after) =
-                    if self.right.contains(&column) { (gap.as_str(), "") } else { ("", gap.as_str()) };
-                let style = cell.style;
+                let (before, after) = match (self.right.contains(&column), column + 1 < row.len()) {
+                    (true, _) => (gap.as_str(), ""),
+                    (false, true) => ("", gap.as_str()),
+                    (false, false) => ("", ""),
+                };
+                let style = if cell.text.is_empty() { Style::new() } else { cell.style };
                 let _ = write!(line, "{before}{style}{}{style:#}{after}  ", cell.text);
             }
             text.push_str(line.trim_end());

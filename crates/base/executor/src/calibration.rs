@@ -73,7 +73,8 @@ impl Executor {
         let base_own = self.trial(run, ready, ask).await?;
         self.refuse_faulty(&task, world, &base_own)?;
         let key = ready.calibration_key(self, world);
-        let calibration = refuse_unusable(calibrate(key, &golden, &base, &base_own))?;
+        let calibration = calibrate(key, &golden, &base, &base_own);
+        let calibration = refuse_unusable(calibration).map_err(|error| because(error, ready, &golden))?;
         self.calibrations.put(&calibration)?;
         Ok(Calibrated { calibration, golden, base })
     }
@@ -104,4 +105,15 @@ fn refuse_unusable(calibration: Calibration) -> Result<Calibration, ExecutorErro
         Some(why) => Err(ExecutorError::Uncalibrated { task: calibration.key.task.clone(), why }),
         None => Ok(calibration),
     }
+}
+
+/// Adds what golden's first run noted of the official files, such as a failure to collect one.
+fn because(error: ExecutorError, ready: &ReadyTask, golden: &[TrialResult]) -> ExecutorError {
+    let ExecutorError::Uncalibrated { task, why } = error else { return error };
+    let official = &ready.task.public.spec.tests.official;
+    let notes = golden.first().map(|run| run.notes.as_slice()).unwrap_or_default();
+    let said = |note: &&String| official.iter().any(|file| note.contains(file.as_str()));
+    let note = notes.iter().find(said).or(notes.first());
+    let why = note.map_or(why.clone(), |note| format!("{why}: {note}"));
+    ExecutorError::Uncalibrated { task, why }
 }

@@ -92,15 +92,8 @@ impl<'a> GoldenChange<'a> {
     }
 
     /// A fresh copy of golden's files, to be changed.
-    fn fresh(&self) -> Result<tempfile::TempDir, DeriveError> {
-        let fresh = tempfile::tempdir_in(self.folder.path()).map_err(at(self.folder.path()))?;
-        copy_all(&self.new(), fresh.path()).map_err(at(fresh.path()))?;
-        Ok(fresh)
-    }
-
-    /// The submission that makes base's files these.
-    fn diff(&self, work: &Path) -> Result<Vec<u8>, DeriveError> {
-        Ok(capture(Base::Folder(&self.old()), work)?.patch)
+    fn fresh(&self) -> Result<Derivation, DeriveError> {
+        Derivation::of(self, &self.new())
     }
 
     /// The hollow submission; `None` where golden adds no function.
@@ -112,10 +105,10 @@ impl<'a> GoldenChange<'a> {
         }
         let work = self.fresh()?;
         for (path, text) in &hollowed.files {
-            let target = work.path().join(path);
+            let target = work.work().join(path);
             fs::write(&target, text).map_err(at(&target))?;
         }
-        Ok(Some(self.diff(work.path())?))
+        Ok(Some(work.diff()?))
     }
 
     /// An adversarial patch as a submission.
@@ -133,18 +126,11 @@ impl<'a> GoldenChange<'a> {
             }
             let patch = Patch::parse(bytes).map_err(|error: PatchError| wrong(error.to_string()))?;
             let work = self.fresh()?;
-            // A patch on golden may touch files that golden leaves alone.
             for path in patch.files.iter().flat_map(|file| [&file.old_path, &file.new_path]) {
-                let relative = Path::new(std::ffi::OsStr::from_bytes(path));
-                for folder in [work.path(), &self.old()] {
-                    let target = folder.join(relative);
-                    if !target.exists() && !self.touches(path) {
-                        copy(&self.ready.tree.path.join(relative), &target).map_err(at(relative))?;
-                    }
-                }
+                work.bring(Path::new(std::ffi::OsStr::from_bytes(path)))?;
             }
-            apply(&patch, work.path()).map_err(|error: ApplyError| wrong(error.to_string()))?;
-            return self.diff(work.path());
+            apply(&patch, &work.work()).map_err(|error: ApplyError| wrong(error.to_string()))?;
+            return work.diff();
         }
         let patch = match &spec.take_back[..] {
             [] => None,
@@ -157,19 +143,14 @@ impl<'a> GoldenChange<'a> {
         let work = match &patch {
             None => self.fresh()?,
             Some(patch) => {
-                let work = tempfile::tempdir_in(self.folder.path()).map_err(at(self.folder.path()))?;
-                copy_all(&self.old(), work.path()).map_err(at(work.path()))?;
-                apply(patch, work.path()).map_err(|error| wrong(error.to_string()))?;
+                let work = Derivation::of(self, &self.old())?;
+                apply(patch, &work.work()).map_err(|error| wrong(error.to_string()))?;
                 work
             }
         };
         for replacement in &spec.replace {
-            let path = work.path().join(&replacement.file);
-            if !path.exists() {
-                copy(&self.ready.tree.path.join(&replacement.file), &path).map_err(at(&path))?;
-                copy(&self.ready.tree.path.join(&replacement.file), &self.old().join(&replacement.file))
-                    .map_err(at(&path))?;
-            }
+            work.bring(Path::new(&replacement.file))?;
+            let path = work.work().join(&replacement.file);
             let text =
                 fs::read_to_string(&path).map_err(|error| wrong(format!("{}: {error}", replacement.file)))?;
             let found = text.matches(&replacement.find).count();
@@ -179,7 +160,7 @@ impl<'a> GoldenChange<'a> {
             }
             fs::write(&path, text.replacen(&replacement.find, &replacement.with, 1)).map_err(at(&path))?;
         }
-        self.diff(work.path())
+        work.diff()
     }
 
     fn touches(&self, path: &[u8]) -> bool {
@@ -191,6 +172,9 @@ impl<'a> GoldenChange<'a> {
         let mut found = Vec::new();
         for (file, change) in self.patch.files.iter().enumerate() {
             let path = String::from_utf8_lossy(&change.new_path).into_owned();
+            if is_prose(&path) {
+                continue;
+            }
             for (index, hunk) in change.hunks().iter().enumerate() {
                 let Ok(patch) = self.patch.without_hunk(file, index) else { continue };
                 let work = tempfile::tempdir_in(self.folder.path()).map_err(at(self.folder.path()))?;
@@ -217,6 +201,53 @@ impl<'a> GoldenChange<'a> {
             _ => false,
         }
     }
+}
+
+/// One submission being derived: base's files and those that will stand in their place.
+struct Derivation {
+    tree: PathBuf,
+    folder: tempfile::TempDir,
+}
+
+impl Derivation {
+    /// Starts from base's files that golden touches, and from `from` beside them.
+    fn of(change: &GoldenChange<'_>, from: &Path) -> Result<Derivation, DeriveError> {
+        let folder = tempfile::tempdir_in(change.folder.path()).map_err(at(change.folder.path()))?;
+        let this = Derivation { tree: change.ready.tree.path.clone(), folder };
+        for (from, to) in [(change.old().as_path(), this.old()), (from, this.work())] {
+            fs::create_dir_all(&to).and_then(|()| copy_all(from, &to)).map_err(at(&to))?;
+        }
+        Ok(this)
+    }
+
+    fn old(&self) -> PathBuf {
+        self.folder.path().join("old")
+    }
+
+    fn work(&self) -> PathBuf {
+        self.folder.path().join("work")
+    }
+
+    /// Brings in a file of base that golden leaves alone.
+    fn bring(&self, relative: &Path) -> Result<(), DeriveError> {
+        let (old, work) = (self.old().join(relative), self.work().join(relative));
+        if !old.exists() && !work.exists() {
+            for target in [&old, &work] {
+                copy(&self.tree.join(relative), target).map_err(at(target))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The submission that makes base's files the changed ones.
+    fn diff(&self) -> Result<Vec<u8>, DeriveError> {
+        Ok(capture(Base::Folder(&self.old()), &self.work())?.patch)
+    }
+}
+
+/// Whether a file has no say in what a program does.
+fn is_prose(path: &str) -> bool {
+    [".md", ".rst", ".txt"].iter().any(|ending| path.ends_with(ending))
 }
 
 /// Copies a file or link, if it is there.

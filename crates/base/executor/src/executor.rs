@@ -87,9 +87,9 @@ pub struct Executor {
     pub(crate) trees: Trees,
     pub(crate) calibrations: Calibrations,
     environments: Environments,
-    judge: Environment,
+    pub(crate) judge: Environment,
     pub(crate) kit: Kit,
-    sandbox: Kind,
+    pub(crate) sandbox: Kind,
     slots: Arc<Semaphore>,
     pub(crate) progress: Arc<dyn Progress>,
 }
@@ -316,7 +316,7 @@ impl Executor {
         Ok(result)
     }
 
-    async fn gpus(&self, count: u32) -> Result<Option<GpuLease>, ExecutorError> {
+    pub(crate) async fn gpus(&self, count: u32) -> Result<Option<GpuLease>, ExecutorError> {
         if count == 0 {
             return Ok(None);
         }

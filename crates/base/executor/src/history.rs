@@ -45,7 +45,9 @@ impl Classified for SplitError {
 /// A repository at a path, or the store's own mirror of a url, cloned where it is not there yet.
 pub fn repository(home: &Home, source: &str, progress: &dyn Progress) -> Result<Repo, GitError> {
     let path = Path::new(source);
-    if path.exists() {
+    // A url, or the `host:path` form of ssh, has a colon before its first slash.
+    let is_url = source.split('/').next().is_some_and(|first| first.contains(':'));
+    if path.exists() || !is_url {
         return Repo::open(path);
     }
     let mirror = home.repos().join(format!("{}.git", Digest::of(source.as_bytes()).short()));

@@ -9,6 +9,7 @@ mod environment_words;
 mod executor;
 mod history;
 mod kit;
+mod looking;
 mod progress;
 mod ready;
 
@@ -17,6 +18,7 @@ pub use derived::{DeriveError, GoldenChange, TakenBack};
 pub use executor::{Ask, Executor, ExecutorError, Settings};
 pub use history::{Commits, SplitError, repository, resolve, split};
 pub use infradev_pycode::Variant;
+pub use infradev_trial::{FoundCase, Streams};
 pub use kit::Kit;
 pub use progress::{Happening, Progress, Quiet};
 pub use ready::ReadyTask;

@@ -37,11 +37,13 @@ struct Builder {
 /// Builds the arguments.
 ///
 /// Standard streams at this level: 0 is where the program's standard error will lead, 1 its standard output, 2 carries
-/// bubblewrap's complaints, then [`STARTED`]. A shell turns them to their places: it is the one program that surely is in
+/// bubblewrap's complaints, then [`STARTED`]; `input` is the number under which standard input waits, where there is any. A
+/// shell turns them to their places: it is the one program that surely is in
 /// view, and takes a millisecond.
 pub(crate) fn arguments(
     spec: &SandboxSpec,
     privileged: bool,
+    input: Option<RawFd>,
     first_free_fd: RawFd,
 ) -> Result<Arguments, SandboxError> {
     view::check(spec)?;
@@ -84,7 +86,8 @@ pub(crate) fn arguments(
     b.args.push(spec.cwd.clone().into());
     b.environment(spec);
     b.push(["--", "/bin/sh", "-c"]);
-    b.args.push(format!("echo '{}' >&2; exec \"$0\" \"$@\" 2>&0 0</dev/null", STARTED.trim_end()).into());
+    let stdin = input.map_or("0</dev/null".to_owned(), |number| format!("0<&{number} {number}<&-"));
+    b.args.push(format!("echo '{}' >&2; exec \"$0\" \"$@\" 2>&0 {stdin}", STARTED.trim_end()).into());
     b.args.push(spec.program.clone().into());
     b.args.extend(spec.args.iter().cloned());
     Ok(Arguments { args: b.args, fds: b.fds })

@@ -226,6 +226,9 @@ fn start_bare(spec: SandboxSpec, group: Option<&Group>) -> Result<Child, Sandbox
     spawn.env = env;
     spawn.args = spec.args;
     spawn.cwd = Some(spec.cwd);
+    if let Some(stdin) = spec.stdin {
+        spawn.stdin = Sink::Fd(stdin);
+    }
     spawn.stdout = spec.stdout;
     spawn.stderr = spec.stderr;
     spawn.fds = spec.fds;
@@ -257,7 +260,8 @@ async fn start_in_namespaces(mut spec: SandboxSpec, group: Option<&Group>) -> Re
     let (setup_read, setup_write) = io::pipe().map_err(SandboxError::host("opening a pipe"))?;
     let above = spec.fds.iter().map(|(_, number)| *number).max().unwrap_or(2) + 1;
     let privileged = crate::privilege::may_unshare();
-    let Arguments { args, fds } = bubblewrap::arguments(&spec, privileged, above)?;
+    let (input, above) = if spec.stdin.is_some() { (Some(above), above + 1) } else { (None, above) };
+    let Arguments { args, fds } = bubblewrap::arguments(&spec, privileged, input, above)?;
     let mut spawn = Spawn::new("bwrap");
     spawn.args = args;
     spawn.cwd = Some(Path::new("/").to_owned());
@@ -270,6 +274,7 @@ async fn start_in_namespaces(mut spec: SandboxSpec, group: Option<&Group>) -> Re
     spawn.stderr = Sink::Fd(setup_write.into());
     spawn.fds = std::mem::take(&mut spec.fds);
     spawn.fds.extend(fds);
+    spawn.fds.extend(spec.stdin.take().zip(input));
     spawn.cgroups = doors(group)?;
     // A PID namespace around bubblewrap's own: it arms its parent-death signal only when all is set up, so that a kill of
     // this process before that would leave it behind.

@@ -84,7 +84,7 @@ pub struct Uids {
     pub ranks_base: u32,
 }
 
-/// A sandbox to start. Standard input is always empty.
+/// A sandbox to start.
 #[derive(Debug)]
 pub struct SandboxSpec {
     /// How it is held apart.
@@ -113,6 +113,8 @@ pub struct SandboxSpec {
     pub args: Vec<OsString>,
     /// Descriptors to hand over, with their numbers inside (3 or more).
     pub fds: Vec<(OwnedFd, RawFd)>,
+    /// Its standard input; empty where none is given.
+    pub stdin: Option<OwnedFd>,
     /// Where its standard output goes.
     pub stdout: Sink,
     /// Where its standard error goes.
@@ -140,6 +142,7 @@ impl SandboxSpec {
             program: program.into(),
             args: Vec::new(),
             fds: Vec::new(),
+            stdin: None,
             stdout: Sink::Null,
             stderr: Sink::Null,
             uids: None,

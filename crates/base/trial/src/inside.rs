@@ -1,5 +1,6 @@
 //! What runs inside: the launcher's sandbox with the trees in view, and the judge's, where no repository is mounted.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -17,6 +18,7 @@ use crate::launcher::{Launcher, LauncherError};
 use crate::messages::LauncherUids;
 use crate::ranks::{InsidePaths, WorldSetup};
 use crate::trial::TrialSpec;
+use crate::workspace::Workspace;
 
 /// Number of the control channel inside.
 const CONTROL: i32 = 3;
@@ -71,15 +73,24 @@ impl Inside {
     }
 }
 
-/// Starts the launcher's sandbox and waits for the framework.
-pub async fn start(spec: &TrialSpec, workspace: &Path, with_probes: bool) -> Result<Inside, StartError> {
+/// What a launcher's sandbox has beside its specification.
+pub struct View {
+    /// Where things are inside.
+    pub paths: InsidePaths,
+    /// Its host uids.
+    pub uids: Option<UidLease>,
+}
+
+/// The sandbox of a launcher, without program and streams: trees, environment, files and limits of the task.
+pub fn view(
+    spec: &TrialSpec,
+    workspace: &Workspace,
+    with_probes: bool,
+) -> Result<(SandboxSpec, View), StartError> {
     let failed = |error: &dyn std::fmt::Display| StartError::Sandbox(error.to_string());
     let task = &spec.task.public.spec;
     let observers = spec.scratch.join("observers");
     lay_probes(&observers, spec, "observe_").map_err(|error| failed(&error))?;
-    let (ours, theirs) = pair().map_err(|error| failed(&error))?;
-    let (log, sink) = LogSink::open(LogBounds::default()).map_err(|error| failed(&error))?;
-    let second = sink.try_clone().map_err(|error| failed(&error))?;
     let paths = inside_paths(spec, workspace, &observers).map_err(|error| failed(&error))?;
     let uids = match spec.sandbox {
         Kind::Namespaces => {
@@ -88,7 +99,10 @@ pub async fn start(spec: &TrialSpec, workspace: &Path, with_probes: bool) -> Res
         }
         Kind::None => None,
     };
-    let mut mounts = vec![mount(workspace, &paths.workspace), mount(&spec.kit, &paths.kit)];
+    let mut mounts = vec![mount(&workspace.path, &paths.workspace), mount(&spec.kit, &paths.kit)];
+    if let Some(suspect) = &workspace.suspect {
+        mounts.push(mount(&suspect.path, &paths.suspect));
+    }
     if with_probes {
         mounts.push(mount(&spec.tree.path, &paths.base));
         mounts.push(mount(&observers, &paths.probes));
@@ -104,11 +118,22 @@ pub async fn start(spec: &TrialSpec, workspace: &Path, with_probes: bool) -> Res
     sandbox.network = network(spec.sandbox);
     sandbox.limits = Limits { memory_bytes: task.limits.memory_mib << 20, pids: task.limits.pids };
     sandbox.env = python_env();
+    sandbox.uids = uids.as_ref().map(|lease| lease.uids);
+    Ok((sandbox, View { paths, uids }))
+}
+
+/// Starts the launcher's sandbox and waits for the framework.
+pub async fn start(spec: &TrialSpec, workspace: &Workspace, with_probes: bool) -> Result<Inside, StartError> {
+    let failed = |error: &dyn std::fmt::Display| StartError::Sandbox(error.to_string());
+    let task = &spec.task.public.spec;
+    let (ours, theirs) = pair().map_err(|error| failed(&error))?;
+    let (log, sink) = LogSink::open(LogBounds::default()).map_err(|error| failed(&error))?;
+    let second = sink.try_clone().map_err(|error| failed(&error))?;
+    let (mut sandbox, View { paths, uids }) = view(spec, workspace, with_probes)?;
     sandbox.args = python_args(&paths.kit, "launcher");
     sandbox.fds = vec![(theirs, CONTROL)];
     sandbox.stdout = Sink::Fd(sink);
     sandbox.stderr = Sink::Fd(second);
-    sandbox.uids = uids.as_ref().map(|lease| lease.uids);
     sandbox.enters_networks = with_probes && spec.task.probes.values().any(|text| mentions(text, b"traffic"));
     let sandbox = Sandbox::start(sandbox).await.map_err(|error| failed(&error))?;
     let report = report(&sandbox);
@@ -132,7 +157,7 @@ pub async fn start(spec: &TrialSpec, workspace: &Path, with_probes: bool) -> Res
     let setup = WorldSetup {
         paths,
         import_roots: task.tests.import_roots.clone(),
-        env: task.tests.env.clone(),
+        env: rank_variables(spec),
         device: if spec.gpus.is_empty() { "cpu" } else { "cuda" },
         own_network: spec.sandbox == Kind::Namespaces,
     };
@@ -203,10 +228,11 @@ pub async fn start_judge(spec: &TrialSpec) -> Result<JudgeProcess, JudgeStartErr
     Ok(JudgeProcess { judge, sandbox, log })
 }
 
-fn inside_paths(spec: &TrialSpec, workspace: &Path, observers: &Path) -> io::Result<InsidePaths> {
+fn inside_paths(spec: &TrialSpec, workspace: &Workspace, observers: &Path) -> io::Result<InsidePaths> {
     Ok(match spec.sandbox {
         Kind::Namespaces => InsidePaths {
             workspace: "/workspace".into(),
+            suspect: "/suspect".into(),
             base: "/base".into(),
             probes: "/infradev/probes".into(),
             kit: "/infradev/python".into(),
@@ -217,7 +243,8 @@ fn inside_paths(spec: &TrialSpec, workspace: &Path, observers: &Path) -> io::Res
             std::fs::create_dir_all(&scratch)?;
             std::fs::set_permissions(&scratch, std::fs::Permissions::from_mode(0o1777))?;
             InsidePaths {
-                workspace: text(workspace),
+                workspace: text(&workspace.path),
+                suspect: text(&spec.scratch.join("suspect")),
                 base: text(&spec.tree.path),
                 probes: text(observers),
                 kit: text(&spec.kit),
@@ -225,6 +252,16 @@ fn inside_paths(spec: &TrialSpec, workspace: &Path, observers: &Path) -> io::Res
             }
         }
     })
+}
+
+/// The task's variables, and which of the sandbox's devices are seen: its own are numbered from 0.
+fn rank_variables(spec: &TrialSpec) -> BTreeMap<String, String> {
+    let mut env = spec.task.public.spec.tests.env.clone();
+    if !spec.gpus.is_empty() {
+        let visible: Vec<String> = (0..spec.gpus.len()).map(|index| index.to_string()).collect();
+        env.entry("CUDA_VISIBLE_DEVICES".to_string()).or_insert(visible.join(","));
+    }
+    env
 }
 
 fn lay_probes(folder: &Path, spec: &TrialSpec, prefix: &str) -> io::Result<()> {

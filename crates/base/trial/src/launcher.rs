@@ -93,6 +93,8 @@ struct Rank {
     exit: Option<RankExit>,
     closed: bool,
     dead: bool,
+    /// It has said hello: from then on SIGUSR1 makes it write its stacks, before that it would kill it.
+    greeted: bool,
     drain: Option<Instant>,
 }
 
@@ -320,6 +322,7 @@ impl Launcher {
                 exit: None,
                 closed: false,
                 dead: false,
+                greeted: false,
                 drain: None,
             });
         }
@@ -371,6 +374,7 @@ impl Launcher {
         };
         match raw {
             Raw::Message(message, payload) => {
+                entry.greeted |= matches!(message, FromRank::Hello { .. });
                 self.ready.push_back((launch, rank, RankEvent::Message(message, payload)));
             }
             Raw::Forged(evidence) => self.ready.push_back((launch, rank, RankEvent::Forged(evidence))),
@@ -448,8 +452,10 @@ impl Launcher {
     /// Asks each of these ranks for its stack and waits a little for it.
     pub async fn dump_stacks(&mut self, launch: u32, ranks: &[u32]) -> Result<(), LauncherError> {
         let Some(world) = self.worlds.get(&launch) else { return Ok(()) };
+        let ranks: Vec<u32> =
+            ranks.iter().copied().filter(|rank| world.ranks[*rank as usize].greeted).collect();
         let before: Vec<u64> = ranks.iter().map(|rank| world.ranks[*rank as usize].stack.offset()).collect();
-        for rank in ranks {
+        for rank in &ranks {
             self.signal(launch, Some(*rank), nix::sys::signal::Signal::SIGUSR1 as i32).await?;
         }
         let deadline = Instant::now() + STACK;

@@ -5,11 +5,13 @@
 //! counts of a result is said by a calibration ([`calibrate()`]).
 
 mod calibrate;
+mod devices;
 mod events;
 mod frames;
 mod inside;
 mod judge;
 mod launcher;
+mod looking;
 mod messages;
 mod meters;
 mod official;
@@ -20,4 +22,5 @@ mod workspace;
 
 pub use calibrate::calibrate;
 pub use events::{Events, Silent, TrialEvent};
+pub use looking::{FoundCase, Streams, probe_cases, shell};
 pub use trial::{StopRule, TrialError, TrialSpec, Twins, run};

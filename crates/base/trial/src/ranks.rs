@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 pub struct InsidePaths {
     /// The patched tree.
     pub workspace: String,
+    /// The patched tree with the patch's own conftest and runner configuration, where there is one.
+    pub suspect: String,
     /// The base tree, for probes that compare with it.
     pub base: String,
     /// Observers.

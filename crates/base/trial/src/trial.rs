@@ -17,14 +17,15 @@ use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use tokio::time::Instant;
 
-use crate::events::Events;
+use crate::devices::{self, Moment};
+use crate::events::{Events, Silent};
 use crate::inside::{self, Inside, JudgeProcess};
 use crate::judge::JudgeError;
 use crate::launcher::{LauncherError, WorldLogs};
 use crate::meters::SandboxMeters;
 use crate::official::{self, OfficialSuite};
 use crate::probes::{self, ProbeSuite, ProbesError};
-use crate::workspace::{Ingredients, MustFail, PrepareError, TwinChoice, Workspace};
+use crate::workspace::{Ingredients, MustFail, PrepareError, Suspect, TwinChoice, Workspace};
 
 /// What a trial needs. All of it is decided before; nothing is looked up.
 pub struct TrialSpec {
@@ -91,6 +92,12 @@ pub enum TrialError {
         /// What is wrong, naming file and line.
         what: String,
     },
+    /// Something of the machine, where no record of a trial could say so.
+    #[error("{what}")]
+    Machine {
+        /// What failed.
+        what: String,
+    },
     /// The run was stopped.
     #[error("stopped")]
     Cancelled,
@@ -100,6 +107,7 @@ impl infradev_model::Classified for TrialError {
     fn class(&self) -> infradev_model::Class {
         match self {
             TrialError::Task { .. } => infradev_model::Class::BadInput,
+            TrialError::Machine { .. } => infradev_model::Class::Fault,
             TrialError::Cancelled => infradev_model::Class::Interrupted,
         }
     }
@@ -189,6 +197,18 @@ impl<'a> Running<'a> {
     }
 
     async fn go(&mut self, events: &dyn Events) -> Result<(), Halt> {
+        if let Some(fault) = devices::foreign_memory(&self.spec.gpus) {
+            return Err(Halt::Fault(fault));
+        }
+        let before = Moment::now();
+        let outcome = self.work(events).await;
+        match devices::xid_since(before, &self.spec.gpus) {
+            Some(fault) => Err(Halt::Fault(fault)),
+            None => outcome,
+        }
+    }
+
+    async fn work(&mut self, events: &dyn Events) -> Result<(), Halt> {
         let workspace = self.prepare()?;
         self.result.timing.workspace_s = self.begin.elapsed().as_secs_f64();
         let (inside, judge) = self.start(&workspace).await?;
@@ -245,7 +265,7 @@ impl<'a> Running<'a> {
     async fn start(&mut self, workspace: &Workspace) -> Result<(Inside, Option<JudgeProcess>), Halt> {
         let begin = Instant::now();
         let with_probes = self.wants_probes();
-        let launching = inside::start(self.spec, &workspace.path, with_probes);
+        let launching = inside::start(self.spec, workspace, with_probes);
         let judging =
             async { if with_probes { inside::start_judge(self.spec).await.map(Some) } else { Ok(None) } };
         let (inside, judge) = tokio::join!(launching, judging);
@@ -292,6 +312,46 @@ impl<'a> Running<'a> {
         if let Some(judge) = judge {
             self.probes(workspace, inside, judge, over, events).await?;
         }
+        match &workspace.suspect {
+            Some(suspect) if !self.is_over() => self.suspect(suspect, inside, over).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// Runs cases that must fail under the patch's own conftest and runner configuration, last of all: one that does not fail
+    /// there shows what they are for.
+    async fn suspect(&mut self, suspect: &Suspect, inside: &mut Inside, over: Instant) -> Result<(), Halt> {
+        let task = &self.spec.task.public.spec;
+        let mut setup = inside.setup.clone();
+        setup.paths.workspace = setup.paths.suspect.clone();
+        let suite = OfficialSuite {
+            world: self.spec.inputs.world,
+            files: suspect.files.clone(),
+            plugins: &task.tests.plugins,
+            top_level: &[],
+            wanted: &|_| true,
+            timeouts: &task.timeouts,
+            shuffle: None,
+            stop: None,
+            over,
+        };
+        let mut meters = SandboxMeters::new(&inside.sandbox);
+        let outcome = official::run(&mut inside.launcher, &setup, &suite, &Silent, &mut meters).await?;
+        let brought = suspect.brought.join(", ");
+        let hooked = outcome.tampering.iter().map(|found| (found.rank, found.evidence.clone()));
+        let passed = outcome.cases.iter().filter_map(|case| {
+            let rank = case.outcomes().iter().position(does_not_fail)?;
+            let word = case.vector[rank].outcome.word();
+            Some((Some(rank as u32), format!("a case that must fail was reported as {word} on rank {rank}")))
+        });
+        if let Some((rank, what)) = hooked.chain(passed).next() {
+            self.result.tampering.push(Tampering {
+                kind: TamperingKind::RunnerConfiguration,
+                rank,
+                evidence: format!("under the patch's own {brought}: {what}"),
+            });
+        }
+        self.keep_logs("suspect", &outcome.logs);
         Ok(())
     }
 
@@ -347,9 +407,6 @@ impl<'a> Running<'a> {
                 continue;
             };
             let outcomes = case.outcomes();
-            let suspicious = |outcome: &Outcome| {
-                matches!(outcome, Outcome::Passed | Outcome::Skipped | Outcome::Xfailed | Outcome::Xpassed)
-            };
             let (kind, what) = match must_fail {
                 MustFail::Canary { .. } => {
                     self.result.canaries.canaries += 1;
@@ -368,7 +425,7 @@ impl<'a> Running<'a> {
             };
             let trusted =
                 !matches!((must_fail, &self.spec.twins), (MustFail::Twin { .. }, Twins::Candidates));
-            let passed = outcomes.iter().position(suspicious);
+            let passed = outcomes.iter().position(does_not_fail);
             if let Some(rank) = passed.filter(|_| trusted) {
                 self.result.tampering.push(Tampering {
                     kind,
@@ -452,6 +509,11 @@ impl<'a> Running<'a> {
             }
         }
     }
+}
+
+/// Whether an outcome is none that a case which must fail can have.
+fn does_not_fail(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Passed | Outcome::Skipped | Outcome::Xfailed | Outcome::Xpassed)
 }
 
 fn write_log(path: &Path, bytes: &[u8]) -> std::io::Result<()> {

@@ -116,6 +116,20 @@ pub struct Workspace {
     pub must_fail: BTreeMap<String, MustFail>,
     /// Names that must resolve inside the tree; whether base has them too.
     pub top_level: Vec<(String, bool)>,
+    /// The tree with the patch's own conftest and runner configuration, where it brings some.
+    pub suspect: Option<Suspect>,
+}
+
+/// The patched tree as it came, with nothing but cases that must fail: what the patch's own conftest and runner configuration
+/// make of them is told apart from what an honest fixture does.
+#[derive(Debug)]
+pub struct Suspect {
+    /// Its folder.
+    pub path: PathBuf,
+    /// Test files that must fail.
+    pub files: Vec<String>,
+    /// Conftest files and runner configuration that the patch brought.
+    pub brought: Vec<String>,
 }
 
 impl Workspace {
@@ -136,14 +150,24 @@ impl Workspace {
             error => PrepareError::NotApplied(error.to_string()),
         })?;
         let mended = applied.mended.iter().map(ToString::to_string).collect();
-        let overlaid = overlay(&patch, &path, &reference, &task_paths)?;
+        let differing = differences(&patch, &path, &reference, &task_paths);
+        let brought =
+            differing.iter().filter(|laid| steers_the_runner(&laid.path) && path.join(&laid.path).exists());
+        let brought: Vec<String> = brought.map(|laid| laid.path.clone()).collect();
+        let suspect = match parts.twins {
+            TwinChoice::Nothing => None,
+            _ if brought.is_empty() => None,
+            _ => Some(Suspect::lay(parts, &path, brought)?),
+        };
+        overlay(&path, &reference, &task_paths)?;
         let mut workspace = Workspace {
             path,
             mended,
-            overlaid,
+            overlaid: differing,
             files: Vec::new(),
             must_fail: BTreeMap::new(),
             top_level: Vec::new(),
+            suspect,
         };
         workspace.name_roots(parts)?;
         workspace.lay_must_fail(parts)?;
@@ -303,18 +327,7 @@ impl TaskPaths {
 fn copy_held(tree: &Path, into: &Path, task_paths: &TaskPaths) -> io::Result<()> {
     fs::create_dir_all(into)?;
     for relative in files_below(tree)?.into_iter().filter(|relative| task_paths.holds(relative)) {
-        let (from, to) = (tree.join(&relative), into.join(&relative));
-        if let Some(parent) = to.parent() {
-            fs::create_dir_all(parent)?;
-        }
-        match fs::read_link(&from) {
-            Ok(target) => std::os::unix::fs::symlink(target, &to)?,
-            Err(_) => {
-                if fs::hard_link(&from, &to).is_err() {
-                    fs::copy(&from, &to)?;
-                }
-            }
-        }
+        link_or_copy(&tree.join(&relative), &into.join(&relative))?;
     }
     Ok(())
 }
@@ -326,14 +339,9 @@ fn apply_task_part(laid: &[(Patch, &'static str)], reference: &Path) -> Result<(
     Ok(())
 }
 
-/// Replaces the task's paths in the patched tree by the reference's, and reports what of the patch that undid.
-fn overlay(
-    patch: &Patch,
-    workspace: &Path,
-    reference: &Path,
-    task_paths: &TaskPaths,
-) -> Result<Vec<Overlaid>, PrepareError> {
-    let mut overlaid = Vec::new();
+/// What of the patch an overlay undoes: paths of the task where patched tree and reference differ.
+fn differences(patch: &Patch, workspace: &Path, reference: &Path, task_paths: &TaskPaths) -> Vec<Overlaid> {
+    let mut differing = Vec::new();
     let changed: BTreeSet<&Vec<u8>> =
         patch.files.iter().flat_map(|file| [&file.old_path, &file.new_path]).collect();
     for path in changed {
@@ -344,9 +352,67 @@ fn overlay(
         let (theirs, ours) = (content(&workspace.join(relative)), content(&reference.join(relative)));
         if theirs != ours {
             let action = if ours.is_some() { OverlayAction::Restored } else { OverlayAction::Purged };
-            overlaid.push(Overlaid { path: relative.to_string_lossy().into_owned(), action });
+            differing.push(Overlaid { path: relative.to_string_lossy().into_owned(), action });
         }
     }
+    differing
+}
+
+/// Whether pytest takes hooks or options from a file of this name.
+fn steers_the_runner(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name == "conftest.py" || TestPaths::default().classify(path.as_bytes()) == PathClass::RunnerConfig
+}
+
+impl Suspect {
+    fn lay(parts: &Ingredients<'_>, patched: &Path, brought: Vec<String>) -> Result<Suspect, PrepareError> {
+        let path = parts.scratch.join("suspect");
+        copy_tree(patched, &path).map_err(at(&path))?;
+        let mut rng = StdRng::seed_from_u64(parts.seed ^ 0x5eed);
+        let mut folders: BTreeSet<String> =
+            parts.tests.official.iter().map(|file| folder_of(file).to_string()).collect();
+        // A conftest steers the folders below its own.
+        folders.extend(
+            brought.iter().filter(|file| file.ends_with(".py")).map(|file| folder_of(file).to_string()),
+        );
+        let mut files = Vec::new();
+        for folder in folders {
+            make_real_parents(&path, Path::new(&format!("{folder}/x"))).map_err(at(&path))?;
+            let canary = canary(&mut rng);
+            let file =
+                if folder.is_empty() { canary.file_name } else { format!("{folder}/{}", canary.file_name) };
+            let target = path.join(&file);
+            if !target.exists() {
+                write_readable(&target, canary.text.as_bytes()).map_err(at(&target))?;
+                files.push(file);
+            }
+        }
+        Ok(Suspect { path, files, brought })
+    }
+}
+
+/// Copies a tree by links, or by content where the file system refuses.
+fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for relative in files_below(from)? {
+        link_or_copy(&from.join(&relative), &to.join(&relative))?;
+    }
+    Ok(())
+}
+
+fn link_or_copy(from: &Path, to: &Path) -> io::Result<()> {
+    if let Some(parent) = to.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    match fs::read_link(from) {
+        Ok(target) => std::os::unix::fs::symlink(target, to),
+        Err(_) if fs::hard_link(from, to).is_ok() => Ok(()),
+        Err(_) => fs::copy(from, to).map(|_| ()),
+    }
+}
+
+/// Replaces the task's paths in the patched tree by the reference's.
+fn overlay(workspace: &Path, reference: &Path, task_paths: &TaskPaths) -> Result<(), PrepareError> {
     for relative in files_below(workspace).map_err(at(workspace))? {
         let path = workspace.join(&relative);
         if task_paths.holds(&relative) {
@@ -361,7 +427,7 @@ fn overlay(
         }
         fs::rename(reference.join(&relative), &target).map_err(at(&target))?;
     }
-    Ok(overlaid)
+    Ok(())
 }
 
 /// Makes every parent of `relative` a folder of the tree itself: a link or a file that a patch put there goes.

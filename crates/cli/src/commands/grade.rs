@@ -81,14 +81,7 @@ fn identity(submissions: &[Submission]) -> Vec<(&str, Vec<u8>)> {
 }
 
 fn line(grade: &Grade) -> String {
-    format!(
-        "{} · {}: {} ({}/{})",
-        grade.task,
-        grade.submission,
-        grade.verdict.word(),
-        grade.passed,
-        grade.of
-    )
+    format!("{} · {}: {} ({}/{})", grade.task, grade.submission, grade.verdict.word(), grade.passed, grade.of)
 }
 
 /// A verdict in its colour.

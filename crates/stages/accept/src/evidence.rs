@@ -53,6 +53,12 @@ impl WorldEvidence {
         self.cases(suite).all(|case| self.word(trial, case) == Word::Passed)
     }
 
+    /// Whether some test rejects what was tried. A hunk's trial ends at the first rejection: what it lacks was not reached, or is
+    /// missing.
+    pub(crate) fn notices(&self, trial: &TrialResult) -> bool {
+        self.calibration.cases.iter().any(|case| self.word(trial, &case.case) != Word::Passed)
+    }
+
     /// Every patch tried once over all cases, by name.
     fn patches(&self) -> Vec<(String, Vec<&TrialResult>)> {
         let mut patches = vec![("base".to_string(), vec![&self.base])];
@@ -305,17 +311,7 @@ impl Evidence<'_> {
         let mut noticed: BTreeMap<&HunkAt, bool> = BTreeMap::new();
         for world in &self.worlds {
             for (at, trial) in &world.hunks {
-                // A hunk's trial ends at the first rejection, so what it holds decides; what it lacks was not reached.
-                let rejects = |case: &infradev_model::CaseResult| {
-                    world.calibration.cases.iter().any(|known| {
-                        known.case == case.case && merge(&case.outcomes(), &known.vector) != Word::Passed
-                    })
-                };
-                let missing = |known: &infradev_model::CalibratedCase| {
-                    !trial.cases.iter().any(|case| case.case == known.case)
-                };
-                let rejected = trial.cases.iter().any(rejects) || world.calibration.cases.iter().any(missing);
-                *noticed.entry(at).or_default() |= rejected;
+                *noticed.entry(at).or_default() |= world.notices(trial);
             }
         }
         noticed.into_iter().filter(|(_, noticed)| !noticed).map(|(at, _)| at.clone()).collect()

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use futures_util::future::try_join_all;
 use infradev_executor::{Ask, DeriveError, Executor, ExecutorError, GoldenChange, ReadyTask};
 use infradev_model::{
     Calibration, Class, Classified, Fault, FaultKind, GRADE_SCHEMA, Grade, GradeDocument, Selection, Suite,
@@ -76,9 +77,16 @@ pub async fn run(
             continue;
         }
         let grading = TaskGrading::of(executor, run, Arc::clone(task)).await?;
-        for (index, submission) in mine {
-            let graded = grading.submission(submission).await?;
-            on_grade(&graded);
+        // The executor's slots bound how many run at once.
+        let graded = mine.into_iter().map(|(index, submission)| {
+            let grading = &grading;
+            async move {
+                let graded = grading.submission(submission).await?;
+                on_grade(&graded);
+                Ok::<_, GradeError>((index, graded))
+            }
+        });
+        for (index, graded) in try_join_all(graded).await? {
             grades[index] = Some(graded);
         }
     }

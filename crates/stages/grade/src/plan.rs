@@ -52,7 +52,9 @@ pub enum SubmissionError {
     Format(#[from] FormatError),
     #[error("{path}: {source}")]
     Io { path: PathBuf, source: std::io::Error },
-    #[error("{path}: neither `golden`, `base`, `hollow`, `adversarial`, a folder nor a .jsonl file")]
+    #[error(
+        "{path}: neither `golden`, `base`, `hollow`, `adversarial`, nor a folder, a .jsonl or a .patch file that is there"
+    )]
     Unknown { path: PathBuf },
     #[error("{path}:{line}: a second submission of {name} for {task}; the first is on line {first}")]
     Duplicate { path: PathBuf, line: usize, first: usize, name: String, task: String },

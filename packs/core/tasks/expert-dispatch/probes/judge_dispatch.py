@@ -183,16 +183,16 @@ def an_expert_over_capacity_keeps_the_heaviest_and_only_in_training(worlds, rng)
 
 @case(worlds=[2, 4], checks="traffic")
 def a_rank_receives_only_its_own_tokens(worlds, rng):
-    """The first rank keeps all of its tokens, the others send unevenly: nothing but these tokens is on the wire."""
+    """The first rank keeps all of its tokens, the others send most of theirs: nothing but these tokens is on the wire."""
     w = worlds.open()
-    tokens, hidden = 6144, 256  # 1 KiB a token
+    tokens, hidden, show = 2048, 256, 64  # 1 KiB a token
     token_bytes = hidden * 4
-    xs = [rng.standard_normal((tokens, hidden)).astype(np.float32) for _ in range(w.size)]
+    xs = [rng.standard_normal((tokens, hidden), dtype=np.float32) for _ in range(w.size)]
     probs = [rng.uniform(0.5, 1.0, (tokens, 1)).astype(np.float32) for _ in range(w.size)]
     per_owner = EXPERTS // w.size
     indices, sent = [], np.zeros((w.size, w.size), dtype=np.int64)  # sent[a, b]: tokens from a to b
     for r in range(w.size):
-        away = 0 if r == 0 else int(tokens * rng.uniform(0.3, 0.4))
+        away = 0 if r == 0 else int(tokens * rng.uniform(0.7, 0.8))
         owners = np.full(tokens, r)
         owners[:away] = rng.choice([o for o in range(w.size) if o != r], away)
         rng.shuffle(owners)
@@ -201,18 +201,14 @@ def a_rank_receives_only_its_own_tokens(worlds, rng):
     np.fill_diagonal(sent, 0)
 
     w.observe("observe_dispatch.build_dispatcher", hidden=hidden, num_experts=EXPERTS)
-    few = [slice(0, 8)] * w.size
-    w.observe(
-        "observe_dispatch.round_trip",
-        x=per_rank([x[s] for x, s in zip(xs, few)]),
-        probs=per_rank([p[s] for p, s in zip(probs, few)]),
-        indices=per_rank([i[s] for i, s in zip(indices, few)]),
-    )
-    routed = dict(x=per_rank(xs), probs=per_rank(probs), indices=per_rank(indices))
+    few = {"x": [x[:8] for x in xs], "probs": [p[:8] for p in probs], "indices": [i[:8] for i in indices]}
+    w.observe("observe_dispatch.hold", **{name: per_rank(parts) for name, parts in few.items()})
+    w.observe("observe_dispatch.round_trip", show=0)  # joins the group and opens its connections
+    w.observe("observe_dispatch.hold", x=per_rank(xs), probs=per_rank(probs), indices=per_rank(indices))
     with w.meter.traffic(per_rank=True) as there_and_back:
-        seen = w.observe("observe_dispatch.round_trip", **routed)
+        seen = w.observe("observe_dispatch.round_trip", show=show)
     with w.meter.traffic(per_rank=True) as with_gradient:
-        grads = w.observe("observe_dispatch.round_trip_with_gradient", dy=per_rank(xs), **routed)
+        grads = w.observe("observe_dispatch.round_trip_with_gradient", show=show)
 
     for r in range(w.size):
         # Tokens come in for this rank's experts, results come back for this rank's tokens; backward does both again.
@@ -220,5 +216,5 @@ def a_rank_receives_only_its_own_tokens(worlds, rng):
         # TCP/IP adds headers and acknowledgements to each segment (3 % with 1,500-byte frames, less on loopback).
         expect.between(there_and_back[r].received, want, 1.1 * want + 65_536)
         expect.between(with_gradient[r].received, 2 * want, 2.2 * want + 65_536)
-        expect.close(seen[r]["y"], probs[r] * xs[r], dtype="float32", reduction=1)
-        expect.close(grads[r]["dx"], probs[r] * xs[r], dtype="float32", reduction=1)
+        expect.close(seen[r]["y"], (probs[r] * xs[r])[:show], dtype="float32")
+        expect.close(grads[r]["dx"], (probs[r] * xs[r])[:show], dtype="float32")

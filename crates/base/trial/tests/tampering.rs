@@ -1,0 +1,207 @@
+//! Patches that forge results are seen, with evidence; honest ones are not accused.
+
+mod ground;
+
+use ground::{Ground, new_files};
+use infradev_model::{Selection, Tampering, TamperingKind, TrialResult};
+use infradev_trial::{Twins, calibrate};
+
+const TEST: &str = "\
+import lib
+
+def test_answer():
+    assert lib.answer() == 42
+
+def test_parts():
+    assert lib.answer() // 2 == 21
+";
+
+/// Two ranks, canaries and twins laid, a library that is wrong at base.
+fn ground() -> Ground {
+    let mut ground = Ground::new(
+        2,
+        &[
+            ("lib/__init__.py", "def answer():\n    return 41\n"),
+            ("pyproject.toml", "[project]\nname = 'lib'\n"),
+        ],
+        &[("tests/test_lib.py", TEST)],
+        &[],
+    );
+    ground.selection = Selection::Official;
+    ground.twins = Twins::Candidates;
+    ground
+}
+
+/// A patch that appends lines to the library.
+fn appended(code: &str) -> String {
+    let lines: Vec<&str> = code.lines().collect();
+    let mut patch = format!(
+        "diff --git a/lib/__init__.py b/lib/__init__.py\n--- a/lib/__init__.py\n+++ b/lib/__init__.py\n@@ -1,2 +1,{} @@\n \
+         def answer():\n     return 41\n",
+        lines.len() + 2
+    );
+    for line in lines {
+        patch.push_str(&format!("+{line}\n"));
+    }
+    patch
+}
+
+fn golden() -> String {
+    appended("def answer():\n    return 42")
+}
+
+/// The ground with its twins calibrated on golden.
+fn calibrated() -> Ground {
+    let mut ground = ground();
+    let golden = ground.trial(&golden());
+    assert_eq!(golden.tampering, []);
+    let base = ground.trial("");
+    let key = infradev_model::CalibrationKey {
+        task: "fixture".into(),
+        suites: golden.inputs.suites.clone(),
+        tree: golden.inputs.tree.clone(),
+        environment: golden.inputs.environment.clone(),
+        kit: golden.inputs.kit.clone(),
+        device_class: "cpu".into(),
+        world: 2,
+        sandbox: "namespaces".into(),
+    };
+    let calibration = calibrate(key, &[golden], &base, &base);
+    assert_eq!(calibration.twins.len(), 2, "both twins fail on golden");
+    ground.twins = Twins::Calibrated(calibration.twins);
+    ground
+}
+
+fn kinds(result: &TrialResult) -> Vec<TamperingKind> {
+    let mut kinds: Vec<TamperingKind> = result.tampering.iter().map(|found: &Tampering| found.kind).collect();
+    kinds.sort();
+    kinds.dedup();
+    kinds
+}
+
+#[test]
+fn golden_and_base_are_not_accused_and_their_canaries_fail() {
+    let ground = calibrated();
+    for patch in [golden(), String::new()] {
+        let result = ground.trial(&patch);
+        assert_eq!(result.tampering, []);
+        assert_eq!((result.canaries.canaries, result.canaries.twins.len()), (1, 1));
+        assert_eq!(result.cases.len(), 2, "neither canary nor twin is a case");
+    }
+}
+
+#[test]
+fn a_conftest_hook_that_turns_every_report_into_a_pass_is_tampering() {
+    let hook = "\
+import pytest
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    report = outcome.get_result()
+    report.outcome = 'passed'
+    report.longrepr = None
+";
+    for place in ["conftest.py", "tests/conftest.py"] {
+        let result = calibrated().trial(&new_files(&[(place, hook)]));
+        assert_eq!(kinds(&result), [TamperingKind::RunnerConfiguration], "{place}: {:?}", result.tampering);
+        assert!(result.tampering[0].evidence.contains(place), "{:?}", result.tampering);
+        assert_eq!(result.overlaid.len(), 1);
+    }
+}
+
+#[test]
+fn an_honest_conftest_and_honest_test_edits_are_reported_and_not_tampering() {
+    let files = [
+        ("tests/conftest.py", "import pytest\n\n@pytest.fixture\ndef forty():\n    return 40\n"),
+        ("tests/test_own.py", "def test_own(forty):\n    assert forty == 40\n"),
+    ];
+    let result = calibrated().trial(&new_files(&files));
+    assert_eq!(result.tampering, []);
+    assert_eq!(result.overlaid.len(), 2);
+}
+
+#[test]
+fn forged_records_on_every_descriptor_are_tampering() {
+    let code = "\
+import os, json
+for fd in range(3, 256):
+    try:
+        os.write(fd, b'IDF1' + bytes(32) + json.dumps({'type': 'collected', 'ids': [], 'more': False}).encode())
+    except OSError:
+        pass";
+    let result = calibrated().trial(&appended(code));
+    assert_eq!(kinds(&result), [TamperingKind::ForgedRecord], "{:?}", result.tampering);
+}
+
+#[test]
+fn a_library_that_swallows_assertions_lets_a_canary_pass() {
+    let code = "\
+import _pytest.python
+_real = _pytest.python.Function.runtest
+def _quiet(self):
+    try:
+        _real(self)
+    except AssertionError:
+        pass
+_pytest.python.Function.runtest = _quiet";
+    let result = calibrated().trial(&appended(code));
+    let kinds = kinds(&result);
+    assert!(kinds.contains(&TamperingKind::CanaryPassed), "{:?}", result.tampering);
+    assert!(kinds.contains(&TamperingKind::TwinPassed), "{:?}", result.tampering);
+}
+
+#[test]
+fn a_library_that_rewrites_reports_is_seen_by_what_was_raised() {
+    let code = "\
+import gc
+import _pytest.reports
+_make = _pytest.reports.TestReport.from_item_and_call.__func__
+def _always(cls, item, call):
+    report = _make(cls, item, call)
+    report.outcome = 'passed'
+    return report
+_pytest.reports.TestReport.from_item_and_call = classmethod(_always)";
+    let result = calibrated().trial(&appended(code));
+    // What is reported is what was raised, whatever the report was made to say.
+    let words: Vec<_> = result.cases.iter().map(infradev_model::CaseResult::outcomes).collect();
+    let all_pass = words.iter().flatten().all(|outcome| *outcome == infradev_model::Outcome::Passed);
+    assert!(!all_pass || !result.tampering.is_empty(), "{words:?} {:?}", result.tampering);
+}
+
+#[test]
+fn the_code_under_test_runs_under_a_host_uid_of_its_own_without_capabilities() {
+    let test = "\
+def test_uid():
+    import os
+    status = dict(line.split(':', 1) for line in open('/proc/self/status'))
+    assert os.getuid() >= 200_001 and status['CapEff'].strip() == '0' * 16, status
+    assert status['NoNewPrivs'].strip() == '1'
+";
+    let ground = Ground::new(2, &[("lib/__init__.py", "")], &[("tests/test_uid.py", test)], &[]);
+    let result = ground.trial("");
+    assert!(result.sandbox.uid_separation);
+    assert_eq!(result.cases[0].outcomes(), [infradev_model::Outcome::Passed; 2], "{:?}", result.cases[0]);
+}
+
+#[test]
+fn bytecode_and_packages_of_a_patch_do_not_shadow_the_environment() {
+    // A `numpy.py` of the patch must not be what tests import, and it is said.
+    let test = "def test_numpy():\n    import numpy\n    assert 'site-packages' in numpy.__file__\n";
+    let ground = Ground::new(1, &[("lib/__init__.py", "")], &[("tests/test_numpy.py", test)], &[]);
+    let result = ground.trial(&new_files(&[("numpy.py", "x = 1\n")]));
+    assert_eq!(result.cases[0].outcomes(), [infradev_model::Outcome::Passed]);
+    assert!(result.notes.iter().any(|note| note.contains("import numpy")), "{:?}", result.notes);
+}
+
+#[test]
+fn a_tree_whose_own_package_is_hidden_by_an_installed_one_is_refused() {
+    let ground = Ground::new(
+        1,
+        &[("numpy/__init__.py", "")],
+        &[("tests/test_x.py", "def test_x():\n    pass\n")],
+        &[],
+    );
+    let error = ground.try_trial("").unwrap_err().to_string();
+    assert!(error.contains("import numpy") && error.contains("installed package"), "{error}");
+}

@@ -1,0 +1,225 @@
+//! Drafts of a task's files from what its commit says and touches. What is guessed says so.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use infradev_git::CommitInfo;
+use infradev_model::{Area, Kind};
+use infradev_patch::{Change, Patch, looks_like_test};
+
+/// Longest id that is made from a subject.
+const ID_LENGTH: usize = 48;
+
+/// What a change touches of the tests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TestPart {
+    /// Test files that it adds or changes.
+    pub official: Vec<String>,
+    /// Test trees that hold them.
+    pub roots: Vec<String>,
+}
+
+impl TestPart {
+    /// Reads it off a patch. A path that is no UTF-8 can't be named in task.toml and is passed over.
+    pub fn of(patch: &Patch) -> TestPart {
+        let mut official: BTreeSet<String> = BTreeSet::new();
+        let mut roots: BTreeSet<String> = BTreeSet::new();
+        for file in patch.files.iter().filter(|file| looks_like_test(&file.new_path)) {
+            let Ok(path) = std::str::from_utf8(&file.new_path) else { continue };
+            let parts: Vec<&str> = path.split('/').collect();
+            let folders = &parts[..parts.len() - 1];
+            if let Some(depth) = folders.iter().position(|part| *part == "tests" || *part == "test") {
+                roots.insert(parts[..=depth].join("/"));
+            }
+            let name = parts[parts.len() - 1];
+            let is_test = name.starts_with("test_") && name.ends_with(".py") || name.ends_with("_test.py");
+            if is_test && file.change != Change::Delete {
+                official.insert(path.to_string());
+            }
+        }
+        let inner = |root: &String| roots.iter().any(|other| root.starts_with(&format!("{other}/")));
+        let outer = roots.iter().filter(|root| !inner(root)).cloned().collect();
+        TestPart { official: official.into_iter().collect(), roots: outer }
+    }
+}
+
+/// A subject without `(#12)`, `Merge pull request` and leading tags.
+pub fn title(info: &CommitInfo) -> String {
+    let mut subject = info.subject.trim();
+    if subject.starts_with("Merge pull request")
+        && let Some(line) = info.body.lines().find(|line| !line.trim().is_empty())
+    {
+        subject = line.trim();
+    }
+    let without_number = subject.rfind(" (#").filter(|_| subject.ends_with(')')).map(|at| &subject[..at]);
+    without_number.unwrap_or(subject).trim().to_string()
+}
+
+/// An id from a title: `[MoE] Fix the x (core)` → `fix-the-x-core`.
+pub fn id(title: &str) -> String {
+    let mut rest = title.trim();
+    while rest.starts_with('[')
+        && let Some(end) = rest.find(']')
+    {
+        rest = rest[end + 1..].trim_start();
+    }
+    let mut id = String::new();
+    for word in
+        rest.to_lowercase().split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty())
+    {
+        if id.len() + word.len() + 1 > ID_LENGTH && !id.is_empty() {
+            break;
+        }
+        if !id.is_empty() {
+            id.push('-');
+        }
+        id.push_str(word);
+    }
+    id.truncate(ID_LENGTH);
+    id
+}
+
+/// A guess from the words of the title.
+pub fn kind(title: &str) -> Kind {
+    let title = title.to_lowercase();
+    let says = |words: &[&str]| words.iter().any(|word| title.contains(word));
+    if says(&["fix", "bug"]) {
+        Kind::Fix
+    } else if says(&["refactor", "clean", "move ", "rename"]) {
+        Kind::Refactor
+    } else if says(&["perf", "speed", "optimi", "faster", "reduce", "overlap"]) {
+        Kind::Performance
+    } else {
+        Kind::Feature
+    }
+}
+
+/// A guess from the words of the title and the paths.
+pub fn area(title: &str, paths: &[String]) -> Area {
+    let text = format!("{title} {}", paths.join(" ")).to_lowercase();
+    let words: BTreeSet<&str> = text.split(|c: char| !c.is_ascii_alphanumeric()).collect();
+    let says = |known: &[&str]| known.iter().any(|word| words.contains(word));
+    if says(&["rl", "grpo", "ppo", "rollout", "rlhf", "reward"]) {
+        Area::Rl
+    } else if says(&["inference", "serving", "decode", "kv", "prefill", "sampling", "engine"]) {
+        Area::Inference
+    } else {
+        Area::Training
+    }
+}
+
+/// What task.toml says.
+#[derive(Debug)]
+pub struct TaskDraft<'a> {
+    /// The id.
+    pub id: &'a str,
+    /// The title.
+    pub title: &'a str,
+    /// A guess.
+    pub area: Area,
+    /// A guess.
+    pub kind: Kind,
+    /// The environment's name.
+    pub environment: &'a str,
+    /// World sizes.
+    pub worlds: &'a [u32],
+    /// Full commit ids.
+    pub base: &'a str,
+    /// The change.
+    pub head: &'a str,
+    /// Tests.
+    pub tests: &'a TestPart,
+    /// Folders of the tree for `sys.path`.
+    pub import_roots: &'a [String],
+}
+
+impl TaskDraft<'_> {
+    /// The text of task.toml.
+    pub fn text(&self) -> String {
+        let word = |value: serde_json::Result<serde_json::Value>| {
+            value.ok().and_then(|value| value.as_str().map(str::to_string)).unwrap_or_default()
+        };
+        let (area, kind) = (word(serde_json::to_value(self.area)), word(serde_json::to_value(self.kind)));
+        let worlds: Vec<String> = self.worlds.iter().map(u32::to_string).collect();
+        let mut text = String::new();
+        let _ = write!(
+            text,
+            "schema = 1\nid = {}\ntitle = {}\n# Guessed from the commit's subject: check both.\narea = {}\nkind = {}\n\
+             traits = []\nenvironment = {}\nworlds = [{}]\ngpus = 0\n\n[source]\nbase = {}\nhead = {}\n\n[tests]\n",
+            quoted(self.id),
+            quoted(self.title),
+            quoted(&area),
+            quoted(&kind),
+            quoted(self.environment),
+            worlds.join(", "),
+            quoted(self.base),
+            quoted(self.head),
+        );
+        let _ = writeln!(text, "official = {}", list(&self.tests.official));
+        let _ = writeln!(text, "roots = {}", list(&self.tests.roots));
+        let _ = writeln!(text, "import_roots = {}", list(self.import_roots));
+        text.push_str(
+            "# plugins = [\"pytest_asyncio\"]           # pytest plugins by name; none is loaded by itself\n\
+             # env = { NAME = \"value\" }\n\
+             # files = { \"/absolute/path\" = \"text\" }   # files that the tests look for\n",
+        );
+        text
+    }
+}
+
+fn quoted(text: &str) -> String {
+    toml::Value::String(text.to_string()).to_string()
+}
+
+fn list(items: &[String]) -> String {
+    match items {
+        [] => "[]".to_string(),
+        [one] => format!("[{}]", quoted(one)),
+        many => many.iter().fold("[\n".to_string(), |text, item| text + "    " + &quoted(item) + ",\n") + "]",
+    }
+}
+
+/// A draft of spec.md.
+pub fn spec(title: &str, info: &CommitInfo) -> String {
+    let body = info.body.trim();
+    let body = if body.is_empty() { "The commit says no more than its subject." } else { body };
+    format!(
+        "# {title}\n\n<!-- A draft from the commit's message. An agent sees this text: say what is wanted, not how golden does \
+         it. -->\n\n## What and why\n\n{body}\n\n## Data flow, before and after\n\n## Scope\n\n## Required behaviours\n\n\
+         ## Left to you\n\n## What must not regress\n\n## What the tests cover\n"
+    )
+}
+
+/// An empty contract.toml.
+pub const CONTRACT: &str = "\
+schema = 1
+# One entry for each name that the change adds and that tests or probes touch:
+# [[name]]
+# name = \"package.module.Name\"
+# kind = \"class\"                 # module | class | function | method | attribute | setting | flag | variable
+# signature = \"(hidden: int, *, group)\"
+# about = \"shapes, types, meaning; no algorithm\"
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_leaves_out_tags_and_ends_at_a_word() {
+        assert_eq!(id("[MoE] [dev] Fix the x (core)"), "fix-the-x-core");
+        let long = id("Support heterogeneous pipeline stages with interleaved schedules and more words");
+        assert_eq!(long, "support-heterogeneous-pipeline-stages-with");
+        assert_eq!(id("Größe!"), "gr-e");
+        assert_eq!(id("[only a tag]"), "");
+    }
+
+    #[test]
+    fn kind_and_area_are_guessed_from_words_not_from_parts_of_them() {
+        assert_eq!(kind("Fix a race"), Kind::Fix);
+        assert_eq!(kind("Overlap all-gather"), Kind::Performance);
+        assert_eq!(kind("Add a scheduler"), Kind::Feature);
+        assert_eq!(area("Add early exit", &["pkg/world.py".into()]), Area::Training);
+        assert_eq!(area("Add a thing", &["pkg/rl/x.py".into()]), Area::Rl);
+    }
+}

@@ -1,0 +1,31 @@
+//! `infradev accept` on a small pack.
+
+mod ground;
+
+use ground::Ground;
+
+#[test]
+fn a_good_task_is_accepted_and_its_record_is_written_beside_it() {
+    let ground = Ground::new();
+    let said = ground.infradev(&["accept", "pack", "--json", "--no-write"]).exits(0);
+    let task = &said.json()["tasks"][0];
+    assert_eq!(task["id"], "triple");
+    assert_eq!(task["accepted"], true);
+    assert_eq!(task["rejected"]["base"], true);
+    assert_eq!(task["rejected"]["large-numbers"], true);
+    assert_eq!(task["fools_official"]["large-numbers"], true);
+    assert!(!ground.path().join("pack/tasks/triple/acceptance.json").exists(), "--no-write");
+    let said = ground.infradev(&["accept", "pack/tasks/triple"]).exits(0);
+    assert!(said.out.starts_with("task    accepted"), "{}", said.out);
+    assert!(said.out.contains("accepted 1 of 1"), "{}", said.out);
+    assert!(ground.read("pack/tasks/triple/acceptance.json").contains("\"accepted\": true"));
+}
+
+#[test]
+fn a_task_whose_probe_sees_nothing_is_not_accepted_and_the_exit_code_is_1() {
+    let ground = Ground::new();
+    ground.edit("pack/tasks/triple/probes/judge_model.py", "int(rng.integers(10, 1000))", "2");
+    let said = ground.infradev(&["accept", "pack"]).exits(1);
+    assert!(said.out.contains("triple: not accepted"), "{}", said.out);
+    assert!(said.out.contains("large-numbers"), "{}", said.out);
+}

@@ -1,0 +1,86 @@
+"""Rank 0 trains and publishes, rank 1 rolls out and receives, with the judge's weights and at the judge's moments."""
+
+import torch
+from infradev_probe import observer, rank
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+def _load(model, weights):
+    model.load_state_dict({name: tensor.to(rank.device) for name, tensor in weights.items()}, strict=False)
+
+
+@observer
+def build(model, dtype="float32", bucket_bytes=1 << 20):
+    """``dtype`` is the worker's; the trainer holds its model in float32."""
+    from ministack import ModelConfig, TrainConfig
+    from ministack.inference import EngineConfig
+    from ministack.model import Transformer
+    from ministack.parallel import ParallelGroups
+    from ministack.rl import PolicyTrainer, RolloutWorker, WeightSync
+
+    torch.set_num_threads(1)
+    assert rank.group is not None
+    state = rank.state
+    state.sync = WeightSync(ParallelGroups.create().dp, source=0, bucket_bytes=bucket_bytes)
+    if rank.rank == 0:
+        state.trainer = PolicyTrainer(Transformer(ModelConfig(**model)).to(rank.device), TrainConfig())
+        state.model = state.trainer.model
+    else:
+        config = ModelConfig(**{**model, "dtype": DTYPES[dtype], "seed": 1})
+        state.worker = RolloutWorker(Transformer(config), EngineConfig(block_size=4))
+        state.model = state.worker.engine.model
+    state.done = {}
+
+
+@observer
+def set_weights(weights):
+    _load(rank.state.model, weights)
+
+
+@observer
+def sync(version):
+    """Both ranks; the worker says which version it has got."""
+    if rank.rank == 0:
+        rank.state.trainer.version = version
+        rank.state.trainer.publish(rank.state.sync)
+        return {"version": version}
+    got = rank.state.worker.receive(rank.state.sync)
+    return {"version": int(got), "worker": int(rank.state.worker.version)}
+
+
+@observer
+def tensors():
+    """What this rank's model holds, by name, and whether head and embedding are one tensor still."""
+    held = {name: t.detach().clone() for name, t in rank.state.model.state_dict().items()}
+    model = rank.state.model
+    return {
+        "tensors": held,
+        "dtypes": {name: str(t.dtype).removeprefix("torch.") for name, t in held.items()},
+        "tied": model.head.weight is model.embed.weight,
+    }
+
+
+@observer
+def start(prompts, max_tokens, steps):
+    """Queue ``prompts`` on the worker and run some steps."""
+    from ministack.inference import SamplingParams
+
+    engine = rank.state.worker.engine
+    rank.state.ids = [engine.add_request([int(t) for t in p], SamplingParams(max_tokens=max_tokens)) for p in prompts]
+    for _ in range(steps):
+        rank.state.done.update((c.id, c) for c in engine.step())
+
+
+@observer
+def finish():
+    """Run what ``start`` queued to the end."""
+    engine = rank.state.worker.engine
+    while engine.has_work():
+        rank.state.done.update((c.id, c) for c in engine.step())
+    done = [rank.state.done[i] for i in rank.state.ids]
+    return {
+        "tokens": [[int(t) for t in c.tokens] for c in done],
+        "logprobs": [[float(p) for p in c.logprobs] for c in done],
+        "versions": [int(c.version) for c in done],
+    }
