@@ -37,7 +37,7 @@ test-rust:
 test-python:
 	@tools/setup.sh tests
 	$(IN)
-	.tools/kit-tests/bin/python -m pytest -q -p no:cacheprovider python/tests
+	.tools/kit-tests/bin/python -m pytest -q -p no:cacheprovider -o asyncio_default_fixture_loop_scope=function python/tests
 
 check:
 	@tools/setup.sh
