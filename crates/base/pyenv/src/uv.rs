@@ -194,10 +194,13 @@ impl Uv {
 fn behind_shims(path: &OsStr, version: &str) -> Vec<PathBuf> {
     let shims = std::env::split_paths(path).filter(|folder| folder.ends_with("shims"));
     let mut found: Vec<(Vec<u32>, PathBuf)> = Vec::new();
-    for entry in shims.filter_map(|folder| std::fs::read_dir(folder.with_file_name("versions")).ok()).flatten() {
+    for entry in
+        shims.filter_map(|folder| std::fs::read_dir(folder.with_file_name("versions")).ok()).flatten()
+    {
         let Ok(entry) = entry else { continue };
         let name = entry.file_name().to_string_lossy().into_owned();
-        let is_of_version = name.strip_prefix(version).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+        let is_of_version =
+            name.strip_prefix(version).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
         // Those that are not numbers alone, such as 3.13t, are other builds.
         let numbers: Option<Vec<u32>> = name.split('.').map(|part| part.parse().ok()).collect();
         if let Some(numbers) = numbers.filter(|_| is_of_version) {

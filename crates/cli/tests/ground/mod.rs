@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use infradev_supervise::{Exit, Invocation};
 
@@ -33,7 +34,7 @@ pub struct Ground {
     folder: tempfile::TempDir,
 }
 
-fn repository() -> PathBuf {
+pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
@@ -199,16 +200,20 @@ impl Ground {
 
     /// A program of this machine, run here.
     pub fn tool(&self, program: &str, args: &[&str]) -> Said {
+        self.tool_within(Duration::from_secs(300), program, args)
+    }
+
+    /// As [`Ground::tool`], for what takes longer.
+    pub fn tool_within(&self, deadline: Duration, program: &str, args: &[&str]) -> Said {
         let mut invocation = Invocation::new(program).cwd(self.path());
         // How an index is reached is the machine's affair.
-        let ours = |name: &str| name.starts_with("INFRADEV") || name.starts_with("PYTHON") || name == "NO_COLOR";
+        let ours =
+            |name: &str| name.starts_with("INFRADEV") || name.starts_with("PYTHON") || name == "NO_COLOR";
         for (name, _) in std::env::vars().filter(|(name, _)| !ours(name)) {
             invocation = invocation.inherit_env(name);
         }
-        let invocation = invocation
-            .env("INFRADEV_HOME", self.path().join("home"))
-            .args(args)
-            .deadline(std::time::Duration::from_secs(300));
+        let invocation =
+            invocation.env("INFRADEV_HOME", self.path().join("home")).args(args).deadline(deadline);
         let output = invocation.run().unwrap();
         let text = |bytes: &[u8]| {
             let text = String::from_utf8_lossy(bytes).into_owned();
