@@ -515,7 +515,7 @@ impl OfficialRun<'_> {
         }
         let detail = exception.map(|exception| Detail {
             exception,
-            message: longest(message.unwrap_or_default(), longrepr),
+            message: told(message.as_deref().unwrap_or_default(), longrepr.as_deref()),
             file,
             line,
         });
@@ -578,10 +578,13 @@ impl OfficialRun<'_> {
     }
 }
 
-/// The message, with pytest's own account where that says more.
-fn longest(message: String, longrepr: Option<String>) -> String {
-    match longrepr {
-        Some(longrepr) if longrepr.len() > message.len() => longrepr,
-        _ => message,
+/// The message, then pytest's own account of it: whoever shows one line shows the message.
+fn told(message: &str, longrepr: Option<&str>) -> String {
+    match (message.trim().is_empty(), longrepr) {
+        (false, Some(longrepr)) if !longrepr.trim().is_empty() && longrepr != message => {
+            format!("{message}\n{longrepr}")
+        }
+        (true, Some(longrepr)) => longrepr.to_string(),
+        _ => message.to_string(),
     }
 }
