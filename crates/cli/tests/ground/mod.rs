@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use infradev_supervise::{Exit, Invocation};
 
@@ -33,7 +34,7 @@ pub struct Ground {
     folder: tempfile::TempDir,
 }
 
-fn repository() -> PathBuf {
+pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
@@ -202,10 +203,18 @@ impl Ground {
         self.tool_with(&[], program, args)
     }
 
+    /// The same for what takes longer.
+    pub fn tool_within(&self, deadline: Duration, program: &str, args: &[&str]) -> Said {
+        self.run(deadline, &[], program, args)
+    }
+
     /// The same under other variables.
     pub fn tool_with(&self, variables: &[(&str, &str)], program: &str, args: &[&str]) -> Said {
-        let invocation = Invocation::new(program).cwd(self.path()).args(args);
-        let mut invocation = invocation.deadline(std::time::Duration::from_secs(300));
+        self.run(Duration::from_secs(300), variables, program, args)
+    }
+
+    fn run(&self, deadline: Duration, variables: &[(&str, &str)], program: &str, args: &[&str]) -> Said {
+        let mut invocation = Invocation::new(program).cwd(self.path()).args(args).deadline(deadline);
         for (name, value) in self.variables() {
             invocation = invocation.env(name, value);
         }
