@@ -2,17 +2,18 @@
 # make test    set up, check, run every test
 # make check   formatting, lints, schemas, docs, licences
 # make bench   figures as ratios; one part alone: make bench BENCH=overhead
+# make kill-test   kill -9 at 50 instants of one acceptance of the core pack, resuming after each
 # make docs    the book, into docs/book (needs mdbook)
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-rust test-python check bench docs install
+.PHONY: help setup demo test test-rust test-python kill-test check bench docs install
 
 IN := source tools/env.sh
 
 help:
-	@sed -n 's/^# //p' Makefile | head -5
+	@sed -n 's/^# //p' Makefile | head -6
 
 setup:
 	@tools/setup.sh
@@ -38,6 +39,12 @@ test-python:
 	@tools/setup.sh tests
 	$(IN)
 	.tools/kit-tests/bin/python -m pytest -q -p no:cacheprovider python/tests
+
+kill-test:
+	@tools/setup.sh
+	$(IN)
+	INFRADEV_KILL_PACK=packs/core INFRADEV_KILLS=50 \
+	    cargo test --package infradev-cli --test kill -- --nocapture
 
 check:
 	@tools/setup.sh

@@ -201,7 +201,8 @@ impl Ground {
     pub fn tool(&self, program: &str, args: &[&str]) -> Said {
         let mut invocation = Invocation::new(program).cwd(self.path());
         // How an index is reached is the machine's affair.
-        let ours = |name: &str| name.starts_with("INFRADEV") || name.starts_with("PYTHON") || name == "NO_COLOR";
+        let ours =
+            |name: &str| name.starts_with("INFRADEV") || name.starts_with("PYTHON") || name == "NO_COLOR";
         for (name, _) in std::env::vars().filter(|(name, _)| !ours(name)) {
             invocation = invocation.inherit_env(name);
         }
