@@ -2,6 +2,7 @@
 //! so that ranks can't slip against each other, and a failure costs its own case only.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use infradev_model::{
@@ -66,9 +67,10 @@ pub struct OfficialOutcome {
     pub first_case: Option<Instant>,
 }
 
+/// Ids are shared: a suite may have 100,000 of them.
 struct Collection {
-    order: Vec<String>,
-    by_rank: Vec<HashSet<String>>,
+    order: Vec<Arc<str>>,
+    by_rank: Vec<HashSet<Arc<str>>>,
 }
 
 enum CaseEnd {
@@ -116,9 +118,9 @@ pub async fn run(
 
 impl OfficialRun<'_> {
     async fn all(&mut self) -> Result<(), LauncherError> {
-        let mut plan: Option<Vec<String>> = None;
-        let mut done: HashSet<String> = HashSet::new();
-        let mut stumbled: HashMap<String, u32> = HashMap::new();
+        let mut plan: Option<Vec<Arc<str>>> = None;
+        let mut done: HashSet<Arc<str>> = HashSet::new();
+        let mut stumbled: HashMap<Arc<str>, u32> = HashMap::new();
         let mut fruitless = 0;
         loop {
             let files = self.files_left(plan.as_deref(), &done);
@@ -133,19 +135,17 @@ impl OfficialRun<'_> {
             let launch = self.launch(&files).await?;
             let collection = self.collect(launch, &files).await?;
             if let Some(collection) = collection {
-                let wanted = |id: &&String| (self.suite.wanted)(id);
+                let wanted = |id: &&Arc<str>| (self.suite.wanted)(id);
                 let order = plan.get_or_insert_with(|| {
-                    let mut order: Vec<String> = collection.order.iter().filter(wanted).cloned().collect();
+                    let mut order: Vec<Arc<str>> = collection.order.iter().filter(wanted).cloned().collect();
                     if let Some(seed) = self.suite.shuffle {
                         order.shuffle(&mut StdRng::seed_from_u64(seed));
                     }
                     order
                 });
-                for id in collection.order.iter().filter(wanted) {
-                    if !order.contains(id) {
-                        order.push(id.clone());
-                    }
-                }
+                let known: HashSet<Arc<str>> = order.iter().cloned().collect();
+                let further = collection.order.iter().filter(wanted).filter(|id| !known.contains(*id));
+                order.extend(further.cloned());
                 if before == (0, 0) && fruitless == 0 {
                     let cases = order.len();
                     self.events.emit(TrialEvent::Collected { suite: Suite::Official, cases });
@@ -173,7 +173,7 @@ impl OfficialRun<'_> {
         Ok(())
     }
 
-    fn files_left(&self, plan: Option<&[String]>, done: &HashSet<String>) -> Vec<String> {
+    fn files_left(&self, plan: Option<&[Arc<str>]>, done: &HashSet<Arc<str>>) -> Vec<String> {
         let open: Option<HashSet<&str>> = plan.map(|plan| {
             plan.iter().filter(|id| !done.contains(*id)).filter_map(|id| id.split("::").next()).collect()
         });
@@ -220,9 +220,9 @@ impl OfficialRun<'_> {
     async fn collect(&mut self, launch: u32, files: &[String]) -> Result<Option<Collection>, LauncherError> {
         let size = self.suite.world as usize;
         let patience = Duration::from_secs_f64(self.suite.timeouts.collect);
-        let mut order: Vec<String> = Vec::new();
-        let mut seen: HashSet<String> = HashSet::new();
-        let mut by_rank: Vec<HashSet<String>> = vec![HashSet::new(); size];
+        let mut order: Vec<Arc<str>> = Vec::new();
+        let mut seen: HashSet<Arc<str>> = HashSet::new();
+        let mut by_rank: Vec<HashSet<Arc<str>>> = vec![HashSet::new(); size];
         let mut current: Vec<Option<String>> = vec![None; size];
         let mut waiting: BTreeSet<u32> = (0..self.suite.world).collect();
         let mut deadline = Instant::now() + patience;
@@ -256,9 +256,15 @@ impl OfficialRun<'_> {
                 }
                 RankEvent::Message(FromRank::Collected { ids, more }, _) => {
                     for id in ids {
-                        if seen.insert(id.clone()) {
-                            order.push(id.clone());
-                        }
+                        let id = match seen.get(id.as_str()) {
+                            Some(known) => Arc::clone(known),
+                            None => {
+                                let id: Arc<str> = id.into();
+                                seen.insert(Arc::clone(&id));
+                                order.push(Arc::clone(&id));
+                                id
+                            }
+                        };
                         by_rank[rank as usize].insert(id);
                     }
                     if !more {
@@ -302,12 +308,12 @@ impl OfficialRun<'_> {
     async fn cases(
         &mut self,
         launch: u32,
-        order: &[String],
+        order: &[Arc<str>],
         collection: &Collection,
-        done: &mut HashSet<String>,
-        stumbled: &mut HashMap<String, u32>,
+        done: &mut HashSet<Arc<str>>,
+        stumbled: &mut HashMap<Arc<str>, u32>,
     ) -> Result<bool, LauncherError> {
-        let open: Vec<&String> = order
+        let open: Vec<&Arc<str>> = order
             .iter()
             .filter(|id| !done.contains(*id) && collection.by_rank.iter().any(|ids| ids.contains(*id)))
             .collect();
@@ -315,7 +321,7 @@ impl OfficialRun<'_> {
             if Instant::now() >= self.suite.over {
                 return Ok(false);
             }
-            let next = open.get(index + 1).map(|id| id.as_str());
+            let next = open.get(index + 1).map(|id| &***id);
             let ranks: Vec<u32> = (0..self.suite.world)
                 .filter(|rank| collection.by_rank[*rank as usize].contains(*id))
                 .collect();
@@ -513,11 +519,9 @@ impl OfficialRun<'_> {
                 ),
             });
         }
-        let detail = exception.map(|exception| Detail {
-            exception,
-            message: told(message.as_deref().unwrap_or_default(), longrepr.as_deref()),
-            file,
-            line,
+        let detail = exception.map(|exception| {
+            let message = told(message.as_deref().unwrap_or_default(), longrepr.as_deref());
+            Box::new(Detail { exception, message, file, line })
         });
         Some((RankOutcome { outcome, detail }, duration_s))
     }
