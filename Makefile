@@ -3,12 +3,13 @@
 # make check   formatting, lints, schemas, docs, licences
 # make bench   figures as ratios; one part alone: make bench BENCH=overhead
 # make upstream MEGATRON=path/of/a/clone   tasks of Megatron-LM's own pull requests: minutes; 3 GB of packages once
+# make kill-test   kill -9 at 50 instants of one acceptance of the core pack, resuming after each
 # make docs    the book, into docs/book (needs mdbook)
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: upstream help setup demo test test-rust test-python check bench docs install
+.PHONY: upstream help setup demo test test-rust test-python kill-test check bench docs install
 
 IN := source tools/env.sh
 
@@ -39,6 +40,12 @@ test-python:
 	@tools/setup.sh tests
 	$(IN)
 	.tools/kit-tests/bin/python -m pytest -q -p no:cacheprovider -o asyncio_default_fixture_loop_scope=function python/tests
+
+kill-test:
+	@tools/setup.sh
+	$(IN)
+	INFRADEV_KILL_PACK=packs/core INFRADEV_KILLS=50 \
+	    cargo test --package infradev-cli --test kill -- --nocapture
 
 check:
 	@tools/setup.sh

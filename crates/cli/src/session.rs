@@ -6,7 +6,7 @@ use std::sync::Arc;
 use infradev_executor::{Commits, Executor, Settings};
 use infradev_model::{Digest, DigestBuilder, SealedTask};
 use infradev_sandbox::Kind;
-use infradev_store::{Home, LoadedPack, Plan, RunFolder, Runs, load_pack};
+use infradev_store::{Home, LoadedPack, Plan, RunFolder, Runs, Scratch, load_pack};
 
 use crate::cli::Global;
 use crate::progress::Shown;
@@ -20,6 +20,15 @@ pub fn home(global: &Global) -> Result<Home, Failure> {
     })
 }
 
+/// Room in the store for all temporary files of this process, in place of the system's temporary folder: what a kill leaves is
+/// removed by the next command on this store.
+pub fn scratch(home: &Home) -> Result<Scratch, Failure> {
+    let scratch = home.scratch()?;
+    // Another setting could only come from here, where it would lie in the same folder.
+    let _ = tempfile::env::override_temp_dir(scratch.path());
+    Ok(scratch)
+}
+
 /// One invocation of a verb that runs trials.
 pub struct Session {
     /// The store.
@@ -30,13 +39,16 @@ pub struct Session {
     jobs: usize,
     judge_python: Option<std::path::PathBuf>,
     quiet: bool,
+    _scratch: Scratch,
 }
 
 impl Session {
     /// Sets up.
     pub fn new(global: &Global, kind: Kind, jobs: u16) -> Result<Session, Failure> {
+        let home = home(global)?;
         Ok(Session {
-            home: home(global)?,
+            _scratch: scratch(&home)?,
+            home,
             progress: Arc::new(Shown::new(global.quiet)),
             kind,
             jobs: usize::from(jobs),

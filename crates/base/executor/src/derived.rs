@@ -65,7 +65,7 @@ impl<'a> GoldenChange<'a> {
         let task = ready.task.id().to_string();
         let wrong = |why: String| DeriveError::Golden { task: task.clone(), why };
         let patch = Patch::parse(&ready.task.golden).map_err(|error| wrong(error.to_string()))?;
-        let folder = tempfile::tempdir().map_err(at(Path::new("temporary folder")))?;
+        let folder = tempfile::tempdir().map_err(at(&tempfile::env::temp_dir()))?;
         let change = GoldenChange { ready, patch, folder };
         change.lay(&change.old(), &change.patch)?;
         change.lay(&change.new(), &change.patch)?;

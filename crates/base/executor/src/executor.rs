@@ -160,15 +160,7 @@ impl Executor {
         let Settings { home, sandbox, slots, progress, judge_python } = settings;
         infradev_sandbox::sweep();
         let builds = home.builds();
-        let io = |path: &PathBuf| {
-            let path = path.clone();
-            move |source: std::io::Error| match source.raw_os_error() {
-                Some(28) => ExecutorError::Store(StoreError::io("write below", &path, source)),
-                _ => ExecutorError::Io { path, source },
-            }
-        };
-        std::fs::create_dir_all(&builds).map_err(io(&builds))?;
-        let kit = Kit::lay(&builds).map_err(io(&builds))?;
+        let kit = Kit::lay(&home)?;
         let environments = Environments::new(home.envs());
         let definition = match judge_python {
             Some(path) => Definition::Interpreter { path },

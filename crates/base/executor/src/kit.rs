@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use include_dir::{Dir, include_dir};
 use infradev_model::{Digest, DigestBuilder};
+use infradev_store::{Home, StoreError};
 
 static KIT: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../../python/infradev_probe");
 /// Hashed lock of the judge's environment.
@@ -19,8 +20,12 @@ pub struct Kit {
 }
 
 impl Kit {
-    /// Lays the kit out below `root`, once for each content.
-    pub fn lay(root: &Path) -> std::io::Result<Kit> {
+    /// Lays the kit out among the store's builds, once for each content; it appears under its name whole.
+    ///
+    /// # Errors
+    /// The store cannot be written, or its disk is full.
+    pub fn lay(home: &Home) -> Result<Kit, StoreError> {
+        let root = home.builds();
         let mut files: Vec<(&Path, &[u8])> = Vec::new();
         collect(&KIT, &mut files);
         files.sort();
@@ -31,15 +36,21 @@ impl Kit {
         let digest = digest.finish();
         let path = root.join(format!("kit-{}", digest.short()));
         if !path.join("infradev_probe").is_dir() {
-            let making = root.join(format!(".kit-{}-{}", digest.short(), std::process::id()));
+            let room = home.scratch()?;
+            let making = room.path().join("kit");
             for (file, bytes) in &files {
                 let target = making.join("infradev_probe").join(file);
-                std::fs::create_dir_all(target.parent().unwrap_or(&making))?;
-                std::fs::write(target, bytes)?;
+                let folder = target.parent().unwrap_or(&making);
+                std::fs::create_dir_all(folder)
+                    .and_then(|()| std::fs::write(&target, bytes))
+                    .map_err(|error| StoreError::io("write", &target, error))?;
             }
-            // Another process may have been first; its content is the same.
-            if std::fs::rename(&making, &path).is_err() {
-                let _ = std::fs::remove_dir_all(&making);
+            std::fs::create_dir_all(&root).map_err(|error| StoreError::io("create", &root, error))?;
+            if let Err(error) = std::fs::rename(&making, &path) {
+                // Another process may have been first; its content is the same.
+                if !path.join("infradev_probe").is_dir() {
+                    return Err(StoreError::io("create", &path, error));
+                }
             }
         }
         Ok(Kit { path, digest })

@@ -94,5 +94,5 @@ impl Executor {
 }
 
 fn scratch() -> Result<tempfile::TempDir, ExecutorError> {
-    tempfile::tempdir().map_err(|source| ExecutorError::Io { path: std::env::temp_dir(), source })
+    tempfile::tempdir().map_err(|source| ExecutorError::Io { path: tempfile::env::temp_dir(), source })
 }

@@ -43,7 +43,7 @@ impl Git {
     pub(crate) fn bare() -> Git {
         let mut invocation = Invocation::new("git")
             .inherit_env("PATH")
-            .inherit_env("TMPDIR")
+            .env("TMPDIR", tempfile::env::temp_dir())
             .env("LC_ALL", "C")
             .env("GIT_CONFIG_NOSYSTEM", "1")
             .env("GIT_CONFIG_GLOBAL", "/dev/null")

@@ -34,7 +34,7 @@ impl Private {
         let folder = tempfile::Builder::new()
             .prefix("infradev-git-")
             .tempdir()
-            .map_err(io_error(std::env::temp_dir()))?;
+            .map_err(io_error(tempfile::env::temp_dir()))?;
         let private = Private { folder };
         for name in ["objects/info", "objects/pack", "refs/heads", "info", "scratch"] {
             let place = private.path(name);

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -102,8 +103,7 @@ impl Repo {
         };
         let parent = into.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         fs::create_dir_all(parent).map_err(io_error(parent))?;
-        let aside =
-            tempfile::Builder::new().prefix(".clone-").tempdir_in(parent).map_err(io_error(parent))?;
+        let aside = aside(parent)?;
         let half = aside.path().join("repo");
         let output = remote(Git::bare(), aside.path())?
             .args(["clone", "--quiet", "--mirror", "--template=", "--"])
@@ -127,7 +127,7 @@ impl Repo {
     /// # Errors
     /// [`GitError::Fetch`].
     pub fn update(&self) -> Result<(), GitError> {
-        let aside = tempfile::tempdir().map_err(io_error(std::env::temp_dir()))?;
+        let aside = tempfile::tempdir().map_err(io_error(tempfile::env::temp_dir()))?;
         let output = remote(self.git(), aside.path())?
             .args(["fetch", "--quiet", "--prune", "--no-auto-gc", "origin", "+refs/*:refs/*"])
             .output()?;
@@ -199,6 +199,15 @@ impl Repo {
 }
 
 /// A url, or the `host:path` form of ssh.
+/// A folder to clone into, on the file system of `parent`: the process's own temporary folder where that is on it, since it is
+/// swept after a kill.
+fn aside(parent: &Path) -> Result<tempfile::TempDir, GitError> {
+    let own = tempfile::env::temp_dir();
+    let device = |path: &Path| fs::metadata(path).map(|found| found.dev()).ok();
+    let place = if device(&own) == device(parent) { own.as_path() } else { parent };
+    tempfile::Builder::new().prefix(".clone-").tempdir_in(place).map_err(io_error(place))
+}
+
 fn is_url(origin: &str) -> bool {
     if origin.contains("://") {
         return true;

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -32,15 +33,45 @@ pub(crate) fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, StoreError> 
     }
 }
 
-/// Writes a file under another name in the same folder, then renames it. On any failure nothing is left.
+const WRITING: &str = ".writing-";
+
+/// Writes a file under another name in the same folder, then renames it. On any failure nothing is left; what a killed writer
+/// left in the folder is removed.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let fail = |e: std::io::Error| StoreError::io("write", path, e);
-    let mut file = tempfile::Builder::new().prefix(".writing-").tempfile_in(folder).map_err(fail)?;
+    sweep_writings(folder);
+    let mut file = begin_writing(folder).map_err(fail)?;
     file.write_all(bytes).map_err(fail)?;
     file.as_file().set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644)).map_err(fail)?;
     file.persist(path).map_err(|e| fail(e.error))?;
     Ok(())
+}
+
+/// A file that is locked while it is written, so that a sweep knows it from a dead writer's.
+fn begin_writing(folder: &Path) -> std::io::Result<tempfile::NamedTempFile> {
+    loop {
+        let file = tempfile::Builder::new().prefix(WRITING).tempfile_in(folder)?;
+        match file.as_file().try_lock() {
+            // A sweep that came between creation and lock has taken it away.
+            Ok(()) if file.as_file().metadata()?.nlink() == 0 => {}
+            // One that holds it this moment is about to.
+            Err(TryLockError::WouldBlock) => {}
+            Ok(()) => return Ok(file),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
+}
+
+fn sweep_writings(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let abandoned = entry.file_name().to_string_lossy().starts_with(WRITING)
+            && File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok());
+        if abandoned {
+            // Another sweep may have been first.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
 }
 
 /// As [`write_whole`], one JSON document that people can read.
@@ -103,4 +134,28 @@ fn open(path: &Path) -> Result<File, StoreError> {
     let mut options = OpenOptions::new();
     options.create(true).truncate(false).read(true).write(true);
     options.open(path).map_err(|e| StoreError::io("open", path, e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_writer_left_goes_with_the_next_write_and_what_is_being_written_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let names = || {
+            let entries = fs::read_dir(folder.path()).unwrap();
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect::<Vec<_>>()
+        };
+        fs::write(folder.path().join(".writing-dead"), "half").unwrap();
+        let under_way = begin_writing(folder.path()).unwrap();
+        write_whole(&folder.path().join("a.json"), b"{}").unwrap();
+        assert!(under_way.path().exists());
+        assert_eq!(names().len(), 2, "{:?}", names());
+        under_way.persist(folder.path().join("b.json")).unwrap();
+        write_whole(&folder.path().join("a.json"), b"{}").unwrap();
+        let mut left = names();
+        left.sort();
+        assert_eq!(left, ["a.json", "b.json"]);
+    }
 }

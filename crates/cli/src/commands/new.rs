@@ -21,6 +21,7 @@ use crate::session::{self, nearest};
 /// Makes a task of a merged change.
 pub fn run(global: &Global, args: NewArgs) -> Result<ExitCode, Failure> {
     let home = session::home(global)?;
+    let _scratch = session::scratch(&home)?;
     let progress = Arc::new(Shown::new(global.quiet));
     let (repo, head) = change(&home, &args, &progress)?;
     let base = repo.parent(&head)?;
