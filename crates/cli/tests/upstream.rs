@@ -50,7 +50,7 @@ impl Upstream {
         let lock = ["--lock", lock.to_str().unwrap(), "--python", "3.12"];
         let new = ["new", "--repo", &self.clone, "--pack", "megatron", "--id", id];
         let is_there = self.ground.path().join("megatron/pack.toml").exists();
-        self.infradev(&[&new, change, if is_there { &[] } else { &lock[..] }].concat());
+        self.infradev(&[&new[..], change, if is_there { &[] } else { &lock[..] }].concat());
         if !is_there {
             self.ground.edit("megatron/pack.toml", "framework = []", FRAMEWORK);
         }

@@ -194,7 +194,7 @@ impl OfficialRun<'_> {
             "mode": "official",
             "root": setup.paths.workspace,
             "import_roots": setup.import_roots_in(&setup.paths.workspace),
-            "pycache": setup.pycache(),
+            "pycache": setup.paths.pycache,
             "files": files,
             "plugins": self.suite.plugins,
             "top_level": self.suite.top_level,

@@ -322,7 +322,7 @@ impl ProbesRun<'_> {
             "mode": "observe",
             "root": root,
             "import_roots": self.setup.import_roots_in(&root),
-            "pycache": self.setup.pycache(),
+            "pycache": self.setup.paths.pycache,
             "probes": self.setup.paths.probes,
             "files": folder,
             "size": size,
