@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use infradev_model::{BaseSource, CalibrationKey, Digest, SealedTask};
 use infradev_pyenv::{Definition, Environment};
+use infradev_sandbox::Kind;
 use infradev_store::{StoreError, Tree};
 
 use crate::executor::{Executor, ExecutorError};
@@ -45,6 +46,10 @@ impl ReadyTask {
 impl Executor {
     /// Makes a task ready: base tree, environment, devices.
     pub async fn ready(&self, task: Arc<SealedTask>) -> Result<ReadyTask, ExecutorError> {
+        if self.sandbox == Kind::Namespaces {
+            // Better told now than by each trial.
+            infradev_sandbox::bubblewrap_version()?;
+        }
         let tree = self.tree(&task)?;
         let spec = &task.public.environment;
         let definition = match (&spec.interpreter, &task.lock, &spec.lock, &spec.python) {
