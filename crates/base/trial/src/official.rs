@@ -443,9 +443,7 @@ impl OfficialRun<'_> {
                     return Ok(CaseEnd::Forged);
                 }
                 RankEvent::Dead(exit) if started.contains(&rank) => {
-                    if !entries.contains_key(&rank) {
-                        entries.insert(rank, self.crashed(launch, rank, &exit));
-                    }
+                    entries.entry(rank).or_insert_with(|| self.crashed(launch, rank, &exit));
                     fails = true;
                 }
                 RankEvent::Dead(_) => return Ok(CaseEnd::NotStarted),
