@@ -2,13 +2,14 @@
 # make test    set up, check, run every test
 # make check   formatting, lints, schemas, docs, licences
 # make bench   figures as ratios; one part alone: make bench BENCH=overhead
+# make upstream MEGATRON=path/of/a/clone   tasks of Megatron-LM's own pull requests: minutes; 3 GB of packages once
 # make kill-test   kill -9 at 50 instants of one acceptance of the core pack, resuming after each
 # make docs    the book, into docs/book (needs mdbook)
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-rust test-python kill-test check bench docs install
+.PHONY: upstream help setup demo test test-rust test-python kill-test check bench docs install
 
 IN := source tools/env.sh
 
@@ -38,7 +39,7 @@ test-rust:
 test-python:
 	@tools/setup.sh tests
 	$(IN)
-	.tools/kit-tests/bin/python -m pytest -q -p no:cacheprovider python/tests
+	.tools/kit-tests/bin/python -m pytest -q -p no:cacheprovider -o asyncio_default_fixture_loop_scope=function python/tests
 
 kill-test:
 	@tools/setup.sh
@@ -61,6 +62,12 @@ bench:
 	$(IN)
 	cargo build --release --quiet --package infradev-cli
 	python3 benches/bench.py --infradev target/release/infradev $(BENCH)
+
+upstream:
+	@tools/setup.sh
+	$(IN)
+	test -n "$(MEGATRON)" || { echo "say where a clone of Megatron-LM is: make upstream MEGATRON=../Megatron-LM" >&2; exit 2; }
+	INFRADEV_MEGATRON="$(abspath $(MEGATRON))" cargo test --package infradev-cli --test upstream -- --nocapture --test-threads=1
 
 docs:
 	mdbook build docs

@@ -73,4 +73,9 @@ def trace_of(error: BaseException) -> str:
 def describe(error: BaseException, root: str) -> dict[str, Any]:
     """``exception``, ``message``, ``file``, ``line`` of an exception, as the protocol's messages carry them."""
     file, line = location(error.__traceback__, root)
+    if isinstance(error, SyntaxError) and error.filename is not None and error.lineno is not None:
+        # not where it was compiled; str(error) would say file and line once more
+        file, line = relative(error.filename, root), error.lineno
+        message = bounded(str(error.msg), MESSAGE_LIMIT)
+        return {"exception": qualified(type(error)), "message": message, "file": file, "line": line}
     return {"exception": qualified(type(error)), "message": message_of(error), "file": file, "line": line}

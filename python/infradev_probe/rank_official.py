@@ -218,7 +218,8 @@ class Official:
         cause = getattr(error, "cause", None)
         cause = cause if isinstance(cause, BaseException) else error.__cause__ or error
         about = describe(cause, self._root)
-        message = message_of(error) if isinstance(error, pytest.Collector.CollectError) else about["message"]
+        # of a wrapped error pytest's own message is a whole traceback
+        message = about["message"] or message_of(error)
         self.tell_uncollectable(files, about["exception"], message, about["line"])
 
     @pytest.hookimpl(tryfirst=True)

@@ -18,6 +18,7 @@ import traceback
 from typing import Any, Sequence
 
 from . import privileges
+from .bytecode import use_installed
 from .frames import Channel
 
 _CHANNEL, _STACK = 3, 4
@@ -101,10 +102,11 @@ def _above(fd: int) -> int:
 
 def _set_imports(roots: Sequence[str], pycache: str) -> None:
     # the kit is loaded and its folder holds nothing else that a rank may import; the repository comes last
-    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != _KIT] + list(roots)
+    installed = [entry for entry in sys.path if os.path.abspath(entry) != _KIT]
+    sys.path[:] = installed + list(roots)
     sys.pycache_prefix = pycache
     sys.dont_write_bytecode = False
-    importlib.invalidate_caches()
+    use_installed(installed, but=roots)
 
 
 def _apply_environment(env: dict[str, str]) -> None:

@@ -9,8 +9,9 @@ use infradev_sandbox::Kind;
 #[derive(Debug, Parser)]
 #[command(name = "infradev", version, max_term_width = 100, propagate_version = false)]
 #[command(after_help = "\
-Exit codes: 0 done; 1 a check that was asked for failed; 2 wrong usage; 3 a fault of harness or machine; 4 bad input;
-130 interrupted (the same command resumes).")]
+Exit codes:
+  0 done     1 a check that was asked for failed      2 wrong usage
+  3 a fault of harness or machine      4 bad input      130 interrupted: the same command resumes")]
 pub struct Cli {
     #[command(flatten)]
     pub global: Global,
@@ -109,10 +110,10 @@ pub struct AcceptArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 PATCHES is one of
-  golden, base, hollow, adversarial   patches of the task's own
-  predictions.jsonl                   SWE-bench's fields: instance_id, model_name_or_path, model_patch
-  FOLDER                              holds TASK.patch, or NAME/TASK.patch
-  x.patch                             one patch, for one task
+  golden | base | hollow | adversarial    patches of the task's own
+  predictions.jsonl    lines of instance_id, model_name_or_path, model_patch, as for SWE-bench
+  FOLDER               holds TASK.patch, or NAME/TASK.patch
+  x.patch              one patch, for one task
 
 Examples:
   infradev grade packs/core --patches golden
@@ -154,9 +155,9 @@ pub enum ProbeCommand {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  infradev probe try packs/core/tasks/expert-dispatch numbers --patch golden
-  infradev probe try packs/core/tasks/expert-dispatch numbers --patch pad-to-longest --seed 7
-  infradev probe try packs/core/tasks/expert-dispatch numbers --patch mine.patch --shell")]
+  infradev probe try packs/core/tasks/expert-dispatch own_tokens --patch golden
+  infradev probe try packs/core/tasks/expert-dispatch own_tokens --patch pad-to-longest --seed 7
+  infradev probe try packs/core/tasks/expert-dispatch own_tokens --patch mine.patch --shell")]
 pub struct TryArgs {
     /// The task's folder
     #[arg(value_name = "TASK")]
@@ -203,8 +204,9 @@ pub struct ListProbesArgs {
 #[command(group = clap::ArgGroup::new("change").required(true).args(["commit", "pr"]))]
 #[command(after_help = "\
 Examples:
-  infradev new --repo ../Megatron-LM --pr 4705 --pack packs/upstream --interpreter /opt/venv/bin/python
-  infradev new --repo https://example.org/stack.git --commit 1a2b3c4 --pack mine --lock cpu.lock --python 3.12")]
+  infradev new --repo ../Megatron-LM --pr 4705 --pack upstream --interpreter /opt/py/bin/python
+  infradev new --repo https://example.org/stack.git --commit 1a2b3c4 --pack mine \\
+    --lock cpu.lock --python 3.12")]
 pub struct NewArgs {
     /// Path or url of a git repository
     #[arg(long, value_name = "REPO")]

@@ -22,7 +22,8 @@ pub struct Calibrated {
 }
 
 impl Executor {
-    /// The calibration of this task at this world size: the store's, or a new one from `runs` golden runs.
+    /// The calibration of this task at this world size: the store's, where it rests on `runs` golden runs or more, or a new
+    /// one.
     pub async fn calibration(
         &self,
         run: &RunFolder,
@@ -31,13 +32,14 @@ impl Executor {
         runs: u32,
     ) -> Result<Calibration, ExecutorError> {
         let key = ready.calibration_key(self, world);
-        if let Some(found) = self.calibrations.get(&key)? {
+        let enough = |found: &Calibration| found.golden_runs >= runs;
+        if let Some(found) = self.calibrations.get(&key)?.filter(enough) {
             return refuse_unusable(found);
         }
         let waiting = format!("another process calibrates {} at world size {world}", key.task);
         let _held =
             self.calibrations.lock(&key, &|| self.progress.emit(Happening::Environment(waiting.clone())))?;
-        if let Some(found) = self.calibrations.get(&key)? {
+        if let Some(found) = self.calibrations.get(&key)?.filter(enough) {
             return refuse_unusable(found);
         }
         Ok(self.calibrate(run, ready, world, runs, false).await?.calibration)
@@ -75,7 +77,11 @@ impl Executor {
         let key = ready.calibration_key(self, world);
         let calibration = calibrate(key, &golden, &base, &base_own);
         let calibration = refuse_unusable(calibration).map_err(|error| because(error, ready, &golden))?;
-        self.calibrations.put(&calibration)?;
+        // One that rests on more runs says more: it stays.
+        let stronger = self.calibrations.get(&calibration.key)?.is_some_and(|found| found.golden_runs > runs);
+        if !stronger {
+            self.calibrations.put(&calibration)?;
+        }
         Ok(Calibrated { calibration, golden, base })
     }
 

@@ -271,6 +271,7 @@ impl Executor {
             patch: ask.patch,
             trees: self.trees.clone(),
             tree: ready.tree.clone(),
+            bytecode: ready.bytecode.clone(),
             environment: ready.environment.clone(),
             judge: self.judge.clone(),
             kit: self.kit.path.clone(),

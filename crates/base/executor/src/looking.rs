@@ -74,6 +74,7 @@ impl Executor {
             patch: Arc::new(patch),
             trees: self.trees.clone(),
             tree: ready.tree.clone(),
+            bytecode: ready.bytecode.clone(),
             environment: ready.environment.clone(),
             judge: self.judge.clone(),
             kit: self.kit.path.clone(),

@@ -19,6 +19,8 @@ pub struct ReadyTask {
     pub task: Arc<SealedTask>,
     /// Its base tree.
     pub tree: Tree,
+    /// Its base tree's bytecode, where ranks are in namespaces.
+    pub bytecode: Option<PathBuf>,
     /// Its environment.
     pub environment: Environment,
     /// `cpu`, `2×NVIDIA H200`.
@@ -62,9 +64,13 @@ impl Executor {
             _ => return Err(ExecutorError::NoEnvironment { task: task.id().to_string() }),
         };
         let environment = self.environment(&definition)?;
+        let bytecode = match self.sandbox {
+            Kind::Namespaces => infradev_trial::bytecode(&self.trees, &tree, &environment)?,
+            Kind::None => None,
+        };
         let device_class = self.device_class(task.public.spec.gpus)?;
         let suites = task.suites_digest();
-        Ok(ReadyTask { task, tree, environment, device_class, suites })
+        Ok(ReadyTask { task, tree, bytecode, environment, device_class, suites })
     }
 
     fn tree(&self, task: &SealedTask) -> Result<Tree, ExecutorError> {

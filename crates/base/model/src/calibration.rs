@@ -120,6 +120,16 @@ impl Calibration {
                 if reasons.is_empty() { "no case was collected".to_string() } else { reasons.join("; ") };
             return Some(format!("golden passes no case at world size {} ({why})", self.key.world));
         }
+        let official = |case: &CaseId| case.suite == Suite::Official;
+        let seen = self.cases.iter().any(|case| official(&case.case))
+            || self.quarantined.iter().any(|case| official(&case.case));
+        if !seen {
+            // Probes alone would grade, and a patch that breaks every official test would be resolved.
+            return Some(format!(
+                "no official test was collected on golden at world size {}",
+                self.key.world
+            ));
+        }
         None
     }
 }

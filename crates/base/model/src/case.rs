@@ -103,7 +103,7 @@ pub struct RankOutcome {
     pub outcome: Outcome,
     /// What is known of a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub detail: Option<Detail>,
+    pub detail: Option<Box<Detail>>,
 }
 
 impl RankOutcome {
@@ -114,7 +114,7 @@ impl RankOutcome {
 
     /// An outcome with what is known of it.
     pub fn with(outcome: Outcome, detail: Detail) -> RankOutcome {
-        RankOutcome { outcome, detail: Some(detail) }
+        RankOutcome { outcome, detail: Some(Box::new(detail)) }
     }
 }
 
@@ -249,7 +249,7 @@ pub struct CaseResult {
     pub launch: u32,
     /// For a probe, what the judge saw.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub judgement: Option<Judgement>,
+    pub judgement: Option<Box<Judgement>>,
 }
 
 impl CaseResult {

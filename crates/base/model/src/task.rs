@@ -423,12 +423,13 @@ impl SealedTask {
     }
 
     /// Digest of all that decides a trial's outcome apart from base tree, environment and patch: task.toml's running
-    /// part, official tests and probes. Titles, specs and adversarial patches do not count, so that a better spec does not
-    /// throw away a calibration.
+    /// part, the framework, official tests and probes. Titles, specs and adversarial patches do not count, so that a better
+    /// spec does not throw away a calibration.
     pub fn suites_digest(&self) -> Digest {
         let spec = &self.public.spec;
         let mut digest = DigestBuilder::new("infradev suites v1");
-        let running = (&spec.tests, &spec.timeouts, &spec.limits, spec.gpus);
+        let framework = &self.public.environment.framework;
+        let running = (&spec.tests, &spec.timeouts, &spec.limits, spec.gpus, framework);
         digest.part("running", &serde_json::to_vec(&running).unwrap_or_default());
         if let BaseSource::Commit { base, head, .. } = &self.public.base {
             digest.part("base", base.as_bytes()).part("head", head.as_bytes());

@@ -1,5 +1,6 @@
 //! The three uv subcommands that are used, with what they read from the environment pinned.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -87,8 +88,17 @@ impl Uv {
     /// The executable of an interpreter of this version, never downloaded.
     pub(crate) fn find_python(&self, version: &str) -> Result<PathBuf, PyenvError> {
         let flags = ["python", "find", "--no-python-downloads", "--system", "--no-project"];
-        let found =
-            self.run("python find", self.command().args(flags).arg(version).deadline(QUERY_DEADLINE))?;
+        let find = || self.command().args(flags).arg(version).deadline(QUERY_DEADLINE);
+        let mut found = self.run("python find", find())?;
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let behind = behind_shims(&path, version);
+        if !found.status.success() && !behind.is_empty() {
+            // pyenv's shim of a version that is installed and not the chosen one fails, and uv gives up there.
+            let all = behind.into_iter().chain(std::env::split_paths(&path));
+            if let Ok(path) = std::env::join_paths(all) {
+                found = self.run("python find", find().env("PATH", path))?;
+            }
+        }
         if found.status.success() {
             return Ok(PathBuf::from(String::from_utf8_lossy(&found.stdout).trim()));
         }
@@ -179,6 +189,28 @@ impl Uv {
     }
 }
 
+/// The folders of programs of this version (`3.12` has all of its patch releases) in which the shims on `path` lead, the
+/// newest release first: pyenv keeps `shims` and `versions/<version>/bin` side by side.
+fn behind_shims(path: &OsStr, version: &str) -> Vec<PathBuf> {
+    let shims = std::env::split_paths(path).filter(|folder| folder.ends_with("shims"));
+    let mut found: Vec<(Vec<u32>, PathBuf)> = Vec::new();
+    for entry in
+        shims.filter_map(|folder| std::fs::read_dir(folder.with_file_name("versions")).ok()).flatten()
+    {
+        let Ok(entry) = entry else { continue };
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let is_of_version =
+            name.strip_prefix(version).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+        // Those that are not numbers alone, such as 3.13t, are other builds.
+        let numbers: Option<Vec<u32>> = name.split('.').map(|part| part.parse().ok()).collect();
+        if let Some(numbers) = numbers.filter(|_| is_of_version) {
+            found.push((numbers, entry.path().join("bin")));
+        }
+    }
+    found.sort();
+    found.into_iter().rev().map(|(_, folder)| folder).collect()
+}
+
 /// A full disk told from the rest.
 fn failure(writing: &Path, verb: &'static str, words: String) -> PyenvError {
     if ["No space left on device", "os error 28", "Disk quota exceeded", "os error 122"]
@@ -229,6 +261,24 @@ mod tests {
     fn warnings_on_other_interpreters_are_left_out_of_a_message() {
         let stderr = b"error: No interpreter found for Python 9.9\nwarning: Failed to inspect `/x`\n  cause: status 127\n\n";
         assert_eq!(trimmed(stderr), "No interpreter found for Python 9.9");
+    }
+
+    #[test]
+    fn the_newest_release_behind_a_shim_comes_first_and_other_versions_not_at_all() {
+        let pyenv = tempfile::tempdir().unwrap();
+        for name in ["3.12.9", "3.12.10", "3.13.0", "3.1.2", "3.12-dev", "2.7.18"] {
+            std::fs::create_dir_all(pyenv.path().join("versions").join(name).join("bin")).unwrap();
+        }
+        let path = std::env::join_paths([pyenv.path().join("bin"), pyenv.path().join("shims")]).unwrap();
+        let releases = |version: &str| {
+            let folders = behind_shims(&path, version).into_iter();
+            let names = folders.map(|folder| folder.parent().unwrap().file_name().unwrap().to_owned());
+            names.map(|name| name.into_string().unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(releases("3.12"), ["3.12.10", "3.12.9"]);
+        assert_eq!(releases("3.13.0"), ["3.13.0"]);
+        assert!(releases("3.11").is_empty());
+        assert!(behind_shims(OsStr::new("/usr/bin:/bin"), "3.12").is_empty());
     }
 
     #[test]

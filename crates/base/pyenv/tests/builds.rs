@@ -4,13 +4,14 @@
 mod support;
 
 use std::fs::{self, File};
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
 use infradev_model::{Class, Classified};
 use infradev_pyenv::{Definition, Event};
-use infradev_supervise::{Exit, Invocation};
+use infradev_supervise::{Exit, Invocation, find_program};
 use support::{ROOT, TINY, child, ensure, left_in, lock_named, stdout, store, tiny};
 
 const BUILDER: &str = "an_environment_holds_what_its_lock_names_with_bytecode";
@@ -50,6 +51,35 @@ fn an_environment_holds_what_its_lock_names_with_bytecode() {
             built.mounts
         );
     }
+}
+
+#[test]
+fn an_interpreter_is_found_behind_a_shim_that_does_not_lead_to_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let known = ensure(&folder.path().join("known"), &tiny()).0.unwrap();
+    let pyenv = folder.path().join("pyenv");
+    let (shims, tools) = (pyenv.join("shims"), pyenv.join("tools"));
+    let behind = pyenv.join("versions").join(&known.python_version).join("bin");
+    for place in [&shims, &tools, &behind] {
+        fs::create_dir_all(place).unwrap();
+    }
+    let shim = shims.join("python3.11");
+    fs::write(&shim, "#!/bin/sh\necho 'pyenv: python3.11: command not found' >&2\nexit 127\n").unwrap();
+    fs::set_permissions(&shim, PermissionsExt::from_mode(0o755)).unwrap();
+    symlink(known.python.canonicalize().unwrap(), behind.join("python3.11")).unwrap();
+    symlink(real_uv(), tools.join("uv")).unwrap();
+    let path = std::env::join_paths([&shims, &tools, Path::new("/usr/bin"), Path::new("/bin")]).unwrap();
+    let output = child(BUILDER, &folder.path().join("envs")).env("PATH", path).run().unwrap();
+    assert!(output.status.success(), "{}{}", stdout(&output), output.stderr_text());
+}
+
+/// uv itself, where the one on the path is a shim.
+fn real_uv() -> PathBuf {
+    let found = find_program("uv").unwrap();
+    let versions = found.parent().filter(|folder| folder.ends_with("shims"));
+    let versions = versions.and_then(|folder| fs::read_dir(folder.with_file_name("versions")).ok());
+    let behind = versions.into_iter().flatten().flatten().map(|version| version.path().join("bin/uv"));
+    behind.into_iter().find(|uv| uv.is_file()).unwrap_or(found)
 }
 
 #[test]

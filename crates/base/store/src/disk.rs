@@ -1,7 +1,7 @@
 //! Writing so that a reader, after a kill at any instant or on a full disk, finds the old file or the new one.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::Write;
+use std::io::{BufWriter, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::mpsc;
@@ -38,11 +38,18 @@ const WRITING: &str = ".writing-";
 /// Writes a file under another name in the same folder, then renames it. On any failure nothing is left; what a killed writer
 /// left in the folder is removed.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    write_through(path, |file| file.write_all(bytes))
+}
+
+fn write_through(
+    path: &Path,
+    content: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
+) -> Result<(), StoreError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let fail = |e: std::io::Error| StoreError::io("write", path, e);
     sweep_writings(folder);
     let mut file = begin_writing(folder).map_err(fail)?;
-    file.write_all(bytes).map_err(fail)?;
+    content(&mut file).map_err(fail)?;
     file.as_file().set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644)).map_err(fail)?;
     file.persist(path).map_err(|e| fail(e.error))?;
     Ok(())
@@ -74,12 +81,14 @@ fn sweep_writings(folder: &Path) {
     }
 }
 
-/// As [`write_whole`], one JSON document that people can read.
+/// As [`write_whole`], one JSON document that people can read. It is never in memory as a whole: a trial's may be 40 MB.
 pub(crate) fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), StoreError> {
-    let mut bytes = serde_json::to_vec_pretty(value)
-        .map_err(|e| StoreError::io("write", path, std::io::Error::other(e.to_string())))?;
-    bytes.push(b'\n');
-    write_whole(path, &bytes)
+    write_through(path, |file| {
+        let mut file = BufWriter::new(file);
+        serde_json::to_writer_pretty(&mut file, value)?;
+        file.write_all(b"\n")?;
+        file.flush()
+    })
 }
 
 /// An advisory lock (flock) on a file. It ends with the process, however that ends; no child inherits it.

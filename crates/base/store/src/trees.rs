@@ -4,6 +4,7 @@
 //! builds/trees/<digest>/           the tree: files 0644 or 0755, links as they are
 //! builds/trees/<digest>.seen       sizes and times of its files when it was made
 //! builds/trees/commits/<commit>    the digest of a commit's tree
+//! builds/trees/derived/<digest>-…  what is made of a tree once, such as its bytecode
 //! builds/trees/.making-…           one being made, or what a killed process left
 //! ```
 //!
@@ -98,6 +99,28 @@ impl Trees {
         disk::create_folder(&self.root.join("commits"))?;
         disk::write_json(&named, &tree.digest)?;
         Ok(tree)
+    }
+
+    /// What is made of a tree once and kept under `name`. `make` writes it into an empty folder.
+    pub fn derived(
+        &self,
+        tree: &Tree,
+        name: &str,
+        make: impl FnOnce(&Path) -> Result<(), StoreError>,
+    ) -> Result<PathBuf, StoreError> {
+        let folder = self.root.join("derived");
+        let path = folder.join(format!("{}-{name}", tree.digest));
+        if path.is_dir() {
+            return Ok(path);
+        }
+        let making = self.making()?;
+        make(making.path())?;
+        disk::create_folder(&folder)?;
+        let _alone = Held::take(&self.root.join(".lock"), &|| ())?;
+        if !path.is_dir() {
+            fs::rename(making.path(), &path).map_err(|e| StoreError::io("create", &path, e))?;
+        }
+        Ok(path)
     }
 
     /// Makes a workspace of a tree in `into`, which must be empty or not there.

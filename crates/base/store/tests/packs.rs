@@ -124,6 +124,34 @@ fn the_digest_of_a_task_follows_every_file_but_its_acceptance_record() {
 }
 
 #[test]
+fn the_digest_of_the_suites_follows_what_decides_a_trial_and_nothing_else() {
+    let (_folder, root) = pack();
+    let edited = |file: &str, from: &str, to: &str| {
+        let text = fs::read_to_string(root.join(file)).unwrap();
+        assert!(text.contains(from), "{file}");
+        write(&root.join(file), text.replace(from, to).as_bytes());
+        let digest = load(&root).unwrap().tasks[0].task.suites_digest();
+        write(&root.join(file), text.as_bytes());
+        digest
+    };
+    let as_it_is = edited("pack.toml", "core", "core");
+    for (file, from, to) in [
+        ("pack.toml", "[\"torch\"]", "[\"torch\", \"numpy\"]"),
+        ("tasks/dispatch/task.toml", "[tests]", "[timeouts]\ncase = 3.0\n[tests]"),
+        ("tasks/dispatch/probes/judge_dispatch.py", "pass", "raise"),
+    ] {
+        assert_ne!(edited(file, from, to), as_it_is, "{file}");
+    }
+    for (file, from, to) in [
+        ("tasks/dispatch/spec.md", "Dispatch", "Route"),
+        ("tasks/dispatch/task.toml", "Dispatch tokens", "Route tokens"),
+        ("pack.toml", "0.1.0", "0.2.0"),
+    ] {
+        assert_eq!(edited(file, from, to), as_it_is, "{file}");
+    }
+}
+
+#[test]
 fn the_change_of_a_task_over_a_repository_is_split_by_the_history_given() {
     struct Known;
     impl History for Known {

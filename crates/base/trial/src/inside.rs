@@ -22,6 +22,8 @@ use crate::workspace::Workspace;
 
 /// Number of the control channel inside.
 const CONTROL: i32 = 3;
+/// Where the base tree's bytecode is seen.
+const BYTECODE: &str = "/infradev/bytecode";
 /// How long the framework's import may take.
 const IMPORT: Duration = Duration::from_secs(300);
 /// How long the judge may take to collect.
@@ -106,6 +108,9 @@ pub fn view(
     if with_probes {
         mounts.push(mount(&spec.tree.path, &paths.base));
         mounts.push(mount(&observers, &paths.probes));
+    }
+    if let Some(bytecode) = spec.bytecode.as_ref().filter(|_| spec.sandbox == Kind::Namespaces) {
+        mounts.push(mount(bytecode, BYTECODE));
     }
     mounts.extend(spec.environment.mounts.iter().cloned().map(Mount::read_only));
     let files = task.tests.files.iter().map(|(path, text)| (PathBuf::from(path), text.clone().into_bytes()));
@@ -237,6 +242,7 @@ fn inside_paths(spec: &TrialSpec, workspace: &Workspace, observers: &Path) -> io
             probes: "/infradev/probes".into(),
             kit: "/infradev/python".into(),
             scratch: "/tmp".into(),
+            pycache: if spec.bytecode.is_some() { BYTECODE } else { "/tmp/pycache" }.into(),
         },
         Kind::None => {
             let scratch = spec.scratch.join("tmp");
@@ -248,6 +254,7 @@ fn inside_paths(spec: &TrialSpec, workspace: &Workspace, observers: &Path) -> io
                 base: text(&spec.tree.path),
                 probes: text(observers),
                 kit: text(&spec.kit),
+                pycache: text(&scratch.join("pycache")),
                 scratch: text(&scratch),
             }
         }

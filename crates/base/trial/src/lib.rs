@@ -4,6 +4,7 @@
 //! ([`inside`]), drives the official suite case by case ([`official`]), serves the judge ([`probes`]), and ends it all. What
 //! counts of a result is said by a calibration ([`calibrate()`]).
 
+mod bytecode;
 mod calibrate;
 mod devices;
 mod events;
@@ -20,6 +21,7 @@ mod ranks;
 mod trial;
 mod workspace;
 
+pub use bytecode::bytecode;
 pub use calibrate::calibrate;
 pub use events::{Events, Silent, TrialEvent};
 pub use looking::{FoundCase, Streams, probe_cases, shell};

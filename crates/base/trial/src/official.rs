@@ -2,6 +2,7 @@
 //! so that ranks can't slip against each other, and a failure costs its own case only.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use infradev_model::{
@@ -68,9 +69,10 @@ pub struct OfficialOutcome {
     pub lost: bool,
 }
 
+/// Ids are shared: a suite may have 100,000 of them.
 struct Collection {
-    order: Vec<String>,
-    by_rank: Vec<HashSet<String>>,
+    order: Vec<Arc<str>>,
+    by_rank: Vec<HashSet<Arc<str>>>,
 }
 
 enum CaseEnd {
@@ -90,8 +92,8 @@ struct OfficialRun<'a> {
     memory: &'a mut (dyn OutOfMemory + Send),
     outcome: OfficialOutcome,
     /// Cases in the order in which they run, once known.
-    plan: Option<Vec<String>>,
-    done: HashSet<String>,
+    plan: Option<Vec<Arc<str>>>,
+    done: HashSet<Arc<str>>,
     /// Files left out because their collection crashed or hung a rank.
     excluded: BTreeSet<String>,
     file_notes: BTreeMap<(String, String), BTreeSet<u32>>,
@@ -127,7 +129,7 @@ pub async fn run(
 
 impl OfficialRun<'_> {
     async fn all(&mut self) -> Result<(), LauncherError> {
-        let mut stumbled: HashMap<String, u32> = HashMap::new();
+        let mut stumbled: HashMap<Arc<str>, u32> = HashMap::new();
         let mut fruitless = 0;
         loop {
             let files = self.files_left();
@@ -142,19 +144,17 @@ impl OfficialRun<'_> {
             let launch = self.launch(&files).await?;
             let collection = self.collect(launch, &files).await?;
             if let Some(collection) = collection {
-                let wanted = |id: &&String| (self.suite.wanted)(id);
+                let wanted = |id: &&Arc<str>| (self.suite.wanted)(id);
                 let order = self.plan.get_or_insert_with(|| {
-                    let mut order: Vec<String> = collection.order.iter().filter(wanted).cloned().collect();
+                    let mut order: Vec<Arc<str>> = collection.order.iter().filter(wanted).cloned().collect();
                     if let Some(seed) = self.suite.shuffle {
                         order.shuffle(&mut StdRng::seed_from_u64(seed));
                     }
                     order
                 });
-                for id in collection.order.iter().filter(wanted) {
-                    if !order.contains(id) {
-                        order.push(id.clone());
-                    }
-                }
+                let known: HashSet<Arc<str>> = order.iter().cloned().collect();
+                let further = collection.order.iter().filter(wanted).filter(|id| !known.contains(*id));
+                order.extend(further.cloned());
                 if before == (0, 0) && fruitless == 0 {
                     let cases = order.len();
                     self.events.emit(TrialEvent::Collected { suite: Suite::Official, cases });
@@ -203,7 +203,7 @@ impl OfficialRun<'_> {
             "mode": "official",
             "root": setup.paths.workspace,
             "import_roots": setup.import_roots_in(&setup.paths.workspace),
-            "pycache": setup.pycache(),
+            "pycache": setup.paths.pycache,
             "files": files,
             "plugins": self.suite.plugins,
             "top_level": self.suite.top_level,
@@ -229,9 +229,9 @@ impl OfficialRun<'_> {
     async fn collect(&mut self, launch: u32, files: &[String]) -> Result<Option<Collection>, LauncherError> {
         let size = self.suite.world as usize;
         let patience = Duration::from_secs_f64(self.suite.timeouts.collect);
-        let mut order: Vec<String> = Vec::new();
-        let mut seen: HashSet<String> = HashSet::new();
-        let mut by_rank: Vec<HashSet<String>> = vec![HashSet::new(); size];
+        let mut order: Vec<Arc<str>> = Vec::new();
+        let mut seen: HashSet<Arc<str>> = HashSet::new();
+        let mut by_rank: Vec<HashSet<Arc<str>>> = vec![HashSet::new(); size];
         let mut current: Vec<Option<String>> = vec![None; size];
         let mut waiting: BTreeSet<u32> = (0..self.suite.world).collect();
         let mut deadline = Instant::now() + patience;
@@ -265,9 +265,15 @@ impl OfficialRun<'_> {
                 }
                 RankEvent::Message(FromRank::Collected { ids, more }, _) => {
                     for id in ids {
-                        if seen.insert(id.clone()) {
-                            order.push(id.clone());
-                        }
+                        let id = match seen.get(id.as_str()) {
+                            Some(known) => Arc::clone(known),
+                            None => {
+                                let id: Arc<str> = id.into();
+                                seen.insert(Arc::clone(&id));
+                                order.push(Arc::clone(&id));
+                                id
+                            }
+                        };
                         by_rank[rank as usize].insert(id);
                     }
                     if !more {
@@ -311,11 +317,11 @@ impl OfficialRun<'_> {
     async fn cases(
         &mut self,
         launch: u32,
-        order: &[String],
+        order: &[Arc<str>],
         collection: &Collection,
-        stumbled: &mut HashMap<String, u32>,
+        stumbled: &mut HashMap<Arc<str>, u32>,
     ) -> Result<bool, LauncherError> {
-        let open: Vec<&String> = order
+        let open: Vec<&Arc<str>> = order
             .iter()
             .filter(|id| !self.done.contains(*id) && collection.by_rank.iter().any(|ids| ids.contains(*id)))
             .collect();
@@ -323,7 +329,7 @@ impl OfficialRun<'_> {
             if Instant::now() >= self.suite.over {
                 return Ok(false);
             }
-            let next = open.get(index + 1).map(|id| id.as_str());
+            let next = open.get(index + 1).map(|id| &***id);
             let ranks: Vec<u32> = (0..self.suite.world)
                 .filter(|rank| collection.by_rank[*rank as usize].contains(*id))
                 .collect();
@@ -533,11 +539,9 @@ impl OfficialRun<'_> {
                 ),
             });
         }
-        let detail = exception.map(|exception| Detail {
-            exception,
-            message: longest(message.unwrap_or_default(), longrepr),
-            file,
-            line,
+        let detail = exception.map(|exception| {
+            let message = told(message.as_deref().unwrap_or_default(), longrepr.as_deref());
+            Box::new(Detail { exception, message, file, line })
         });
         Some((RankOutcome { outcome, detail }, duration_s))
     }
@@ -598,10 +602,13 @@ impl OfficialRun<'_> {
     }
 }
 
-/// The message, with pytest's own account where that says more.
-fn longest(message: String, longrepr: Option<String>) -> String {
-    match longrepr {
-        Some(longrepr) if longrepr.len() > message.len() => longrepr,
-        _ => message,
+/// The message, then pytest's own account of it: whoever shows one line shows the message.
+fn told(message: &str, longrepr: Option<&str>) -> String {
+    match (message.trim().is_empty(), longrepr) {
+        (false, Some(longrepr)) if !longrepr.trim().is_empty() && longrepr != message => {
+            format!("{message}\n{longrepr}")
+        }
+        (true, Some(longrepr)) => longrepr.to_string(),
+        _ => message.to_string(),
     }
 }

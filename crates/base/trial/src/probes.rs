@@ -182,7 +182,7 @@ impl ProbesRun<'_> {
             vector: vec![vector],
             duration_s: begin.elapsed().as_secs_f64(),
             launch: first_launch,
-            judgement: Some(judgement),
+            judgement: Some(Box::new(judgement)),
         };
         self.events.emit(TrialEvent::CaseEnded { case: id, outcomes: result.outcomes() });
         self.outcome.cases.push(result);
@@ -349,7 +349,7 @@ impl ProbesRun<'_> {
             "mode": "observe",
             "root": root,
             "import_roots": self.setup.import_roots_in(&root),
-            "pycache": self.setup.pycache(),
+            "pycache": self.setup.paths.pycache,
             "probes": self.setup.paths.probes,
             "files": folder,
             "size": size,
@@ -658,11 +658,13 @@ impl ProbesRun<'_> {
             }
             _ => Some(Rejection::Broken),
         };
-        let detail = (said != Outcome::Passed).then(|| Detail {
-            exception: report.exception.clone().unwrap_or_default(),
-            message: report.message.clone().unwrap_or_default(),
-            file: report.file.clone(),
-            line: report.line,
+        let detail = (said != Outcome::Passed).then(|| {
+            Box::new(Detail {
+                exception: report.exception.clone().unwrap_or_default(),
+                message: report.message.clone().unwrap_or_default(),
+                file: report.file.clone(),
+                line: report.line,
+            })
         });
         let judgement = Judgement {
             seed,

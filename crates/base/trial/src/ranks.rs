@@ -18,6 +18,8 @@ pub struct InsidePaths {
     pub kit: String,
     /// A private folder that ranks may write.
     pub scratch: String,
+    /// Where ranks look for bytecode, and keep it where they may: never in the tree.
+    pub pycache: String,
 }
 
 /// All that worlds of one trial have in common.
@@ -109,11 +111,6 @@ impl WorldSetup {
             root => format!("{tree}/{}", root.trim_start_matches("./")),
         };
         self.import_roots.iter().map(inside).collect()
-    }
-
-    /// Where bytecode goes: never into the tree.
-    pub fn pycache(&self) -> String {
-        format!("{}/pycache", self.paths.scratch)
     }
 }
 

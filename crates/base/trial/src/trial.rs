@@ -37,6 +37,8 @@ pub struct TrialSpec {
     pub trees: Trees,
     /// The task's base tree.
     pub tree: Tree,
+    /// Bytecode of the base tree, where there is any; used in namespaces alone.
+    pub bytecode: Option<PathBuf>,
     /// The task's environment.
     pub environment: Environment,
     /// The judge's.
@@ -211,6 +213,10 @@ impl<'a> Running<'a> {
     async fn work(&mut self, events: &dyn Events) -> Result<(), Halt> {
         let workspace = self.prepare()?;
         self.result.timing.workspace_s = self.begin.elapsed().as_secs_f64();
+        if workspace.files.is_empty() && !self.wants_probes() {
+            // Base's own tests, where the change's test files are all new.
+            return Ok(());
+        }
         let (inside, judge) = self.start(&workspace).await?;
         let mut inside = inside;
         let outcome = self.suites(&workspace, &mut inside, judge, events).await;

@@ -104,7 +104,7 @@ fn home(global: &Global) -> Check {
             let hint = (bytes < ROOM).then_some("an environment with a framework takes 5 GiB or more");
             // Little room is a warning, not the end.
             let ok = bytes > 0;
-            check(ok, format!("{shown}, {gib:.0} GiB free"), hint)
+            check(ok, format!("{shown}, {gib:.1} GiB free"), hint)
         }
         None => check(true, shown.to_string(), None),
     }

@@ -55,9 +55,9 @@ async fn ready(global: &Global, folder: &Path, sandbox: SandboxWord) -> Result<R
     let session = Session::new(global, sandbox.into(), 1)?;
     let mut tasks = session::tasks(session.load(folder)?);
     if tasks.len() > 1 {
-        let ids: Vec<&str> = tasks.iter().map(|task| task.id()).collect();
         let message = format!("{} is a pack of {} tasks", folder.display(), tasks.len());
-        let hint = format!("give the folder of one: {}/tasks/{}", folder.display(), ids.join(", "));
+        let folders = tasks.iter().map(|task| format!("{}/tasks/{}", folder.display(), task.id()));
+        let hint = format!("give the folder of one: {}", folders.collect::<Vec<_>>().join(", "));
         return Err(Failure::usage(message).hint(hint));
     }
     let executor = session.executor()?;

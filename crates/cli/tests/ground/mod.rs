@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use infradev_supervise::{Exit, Invocation};
 
@@ -33,7 +34,7 @@ pub struct Ground {
     folder: tempfile::TempDir,
 }
 
-fn repository() -> PathBuf {
+pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
@@ -199,29 +200,50 @@ impl Ground {
 
     /// A program of this machine, run here.
     pub fn tool(&self, program: &str, args: &[&str]) -> Said {
-        let mut invocation = Invocation::new(program).cwd(self.path());
-        // How an index is reached is the machine's affair.
-        let ours =
-            |name: &str| name.starts_with("INFRADEV") || name.starts_with("PYTHON") || name == "NO_COLOR";
-        for (name, _) in std::env::vars().filter(|(name, _)| !ours(name)) {
-            invocation = invocation.inherit_env(name);
+        self.tool_with(&[], program, args)
+    }
+
+    /// The same for what takes longer.
+    pub fn tool_within(&self, deadline: Duration, program: &str, args: &[&str]) -> Said {
+        self.run(deadline, &[], program, args)
+    }
+
+    /// The same under other variables.
+    pub fn tool_with(&self, variables: &[(&str, &str)], program: &str, args: &[&str]) -> Said {
+        self.run(Duration::from_secs(300), variables, program, args)
+    }
+
+    fn run(&self, deadline: Duration, variables: &[(&str, &str)], program: &str, args: &[&str]) -> Said {
+        let mut invocation = Invocation::new(program).cwd(self.path()).args(args).deadline(deadline);
+        for (name, value) in self.variables() {
+            invocation = invocation.env(name, value);
         }
-        let invocation = invocation
-            .env("INFRADEV_HOME", self.path().join("home"))
-            .args(args)
-            .deadline(std::time::Duration::from_secs(300));
+        for (name, value) in variables {
+            invocation = invocation.env(*name, *value);
+        }
         let output = invocation.run().unwrap();
-        let text = |bytes: &[u8]| {
-            let text = String::from_utf8_lossy(bytes).into_owned();
-            text.replace(&self.path().canonicalize().unwrap().display().to_string(), "HERE")
-                .replace(&self.path().display().to_string(), "HERE")
-        };
         let code = match output.status {
             Exit::Code(code) => code,
             Exit::Signal(signal) => 128 + signal,
             Exit::TimedOut => panic!("{program} did not end in time"),
         };
-        Said { code, out: text(&output.stdout), err: text(&output.stderr) }
+        Said { code, out: self.plain(&output.stdout), err: self.plain(&output.stderr) }
+    }
+
+    /// This process's variables, with the ground's own store. How an index is reached is the machine's affair.
+    pub fn variables(&self) -> Vec<(String, String)> {
+        let ours =
+            |name: &str| name.starts_with("INFRADEV") || name.starts_with("PYTHON") || name == "NO_COLOR";
+        let mut variables: Vec<(String, String)> = std::env::vars().filter(|(name, _)| !ours(name)).collect();
+        variables.push(("INFRADEV_HOME".into(), self.path().join("home").display().to_string()));
+        variables
+    }
+
+    /// A text without the name of the temporary folder.
+    pub fn plain(&self, bytes: &[u8]) -> String {
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        text.replace(&self.path().canonicalize().unwrap().display().to_string(), "HERE")
+            .replace(&self.path().display().to_string(), "HERE")
     }
 
     /// The program itself.

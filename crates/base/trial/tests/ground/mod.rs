@@ -13,7 +13,7 @@ use infradev_model::{
 use infradev_pyenv::{Definition, Environment, Environments, Quiet};
 use infradev_sandbox::Kind;
 use infradev_store::Trees;
-use infradev_trial::{Silent, TrialError, TrialSpec, Twins, run};
+use infradev_trial::{Silent, TrialError, TrialSpec, Twins, bytecode, run};
 
 /// The repository's root.
 pub fn repository() -> PathBuf {
@@ -145,6 +145,7 @@ impl Ground {
         let spec = TrialSpec {
             task: Arc::new(self.task.clone()),
             patch: Arc::new(patch.as_bytes().to_vec()),
+            bytecode: bytecode(&trees, &tree, &environment).unwrap(),
             trees,
             tree,
             environment,

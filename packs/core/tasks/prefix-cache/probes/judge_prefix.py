@@ -65,10 +65,10 @@ def reference_logits(weights, tokens):
 def check(weights, prompts, seen, max_tokens):
     """Each token that came back is the likeliest of the reference (or as likely), with its log-probability.
 
-    Log-probabilities are compared as logits, with the reference's normaliser added back: a log-probability may be next to zero,
-    its error is that of the logits. float32 keys that went through other shapes of matrix products differ in the last bits; two
-    layers and the head make of that some 1e-5. A reduction of 64, more than the longest inner product of the model, allows 3e-4
-    on logits near ten; wrong keys are off by 0.1 and more.
+    Log-probabilities are compared as logits, with the reference's normaliser added back: a log-probability may be next
+    to zero, its error is that of the logits. float32 keys that went through other shapes of matrix products differ in
+    the last bits; two layers and the head make of that some 1e-5. A reduction of 64, more than the longest inner product
+    of the model, allows 3e-4 on logits near ten; wrong keys are off by 0.1 and more.
     """
     for prompt, tokens, logprobs in zip(prompts, seen["tokens"], seen["logprobs"], strict=True):
         expect.equal(len(tokens), max_tokens)

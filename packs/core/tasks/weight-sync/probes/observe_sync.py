@@ -84,3 +84,22 @@ def finish():
         "logprobs": [[float(p) for p in c.logprobs] for c in done],
         "versions": [int(c.version) for c in done],
     }
+
+
+@observer
+def rollout_across_a_change(prompts, old, new):
+    """A rollout of ``prompts`` whose first reward brings new weights; two run at a time, and the second begins a step late."""
+    from ministack.inference import EngineConfig, SamplingParams
+    from ministack.rl import RolloutWorker, WeightContainer
+
+    longest = max(len(p) for p in prompts)
+    limits = EngineConfig(block_size=4, max_running=2, max_batch_tokens=longest + 1)
+    worker = RolloutWorker(rank.state.model, limits, version=old)
+
+    def reward(prompt, tokens):
+        if worker.version < new:
+            worker.load(WeightContainer.from_model(worker.engine.model, new))
+        return float(len(tokens))
+
+    done = worker.rollout([[int(t) for t in p] for p in prompts], 1, SamplingParams(max_tokens=4), reward)
+    return {"versions": [int(t.version) for t in done], "rewards": [t.reward for t in done]}

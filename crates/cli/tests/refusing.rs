@@ -1,0 +1,155 @@
+//! Bad input: each refusal names file, line and key, says what to do, and has its exit code.
+
+mod ground;
+
+use ground::{GOLDEN, Ground};
+
+const GRADE: [&str; 4] = ["grade", "pack", "--patches", "golden"];
+
+struct Bad {
+    what: &'static str,
+    args: &'static [&'static str],
+    spoil: fn(&Ground),
+}
+
+const fn bad(what: &'static str, args: &'static [&'static str], spoil: fn(&Ground)) -> Bad {
+    Bad { what, args, spoil }
+}
+
+const PREDICTIONS: &[&str] = &["grade", "pack", "--patches", "p.jsonl"];
+
+const TABLE: &[Bad] = &[
+    bad("no such pack", &["grade", "nowhere", "--patches", "golden"], |_| {}),
+    bad("a folder that is no pack", &["grade", "pack/repo", "--patches", "golden"], |_| {}),
+    bad("an unknown key", &GRADE, |g| {
+        g.edit("pack/tasks/triple/task.toml", "grace = 1.0", "graze = 1.0");
+    }),
+    bad("a wrong type", &GRADE, |g| {
+        g.edit("pack/tasks/triple/task.toml", "worlds = [1]", "worlds = \"two\"")
+    }),
+    bad("no world size", &GRADE, |g| g.edit("pack/tasks/triple/task.toml", "worlds = [1]", "worlds = []")),
+    bad("a schema from the future", &GRADE, |g| {
+        g.edit("pack/pack.toml", "schema = 1", "schema = 9");
+    }),
+    bad("a missing file", &GRADE, |g| {
+        std::fs::remove_file(g.path().join("pack/tasks/triple/contract.toml")).unwrap();
+    }),
+    bad("a second task of the same id", &GRADE, |g| {
+        for file in ["task.toml", "spec.md", "contract.toml", "golden.patch", "official.patch"] {
+            g.write(&format!("pack/tasks/zweite/{file}"), &g.read(&format!("pack/tasks/triple/{file}")));
+        }
+    }),
+    bad("a text that is not UTF-8", &GRADE, |g| {
+        std::fs::write(g.path().join("pack/tasks/triple/spec.md"), b"fine\n\xff\xfe\n").unwrap();
+    }),
+    bad("an environment that the pack has not", &GRADE, |g| {
+        g.edit("pack/tasks/triple/task.toml", "environment = \"cpu\"", "environment = \"gpu\"");
+    }),
+    bad("a lock without hashes", &GRADE, |g| g.write("pack/envs/cpu.lock", "numpy==2.0.0\n")),
+    bad("golden that does not apply", &GRADE, |g| {
+        g.edit("pack/tasks/triple/golden.patch", "     return 2 * x", "     return 22 * x");
+    }),
+    bad("golden that is no patch", &GRADE, |g| g.write("pack/tasks/triple/golden.patch", "hello\n")),
+    bad("an official file that is not there", &GRADE, |g| {
+        g.edit("pack/tasks/triple/task.toml", "tests/test_model.py", "tests/test_modell.py");
+    }),
+    bad("an official file that cannot be collected", &GRADE, |g| {
+        g.edit(
+            "pack/tasks/triple/official.patch",
+            "from toy.model import triple",
+            "from toy.model import triple(",
+        );
+    }),
+    bad("an adversarial text that stands nowhere", &["grade", "pack", "--patches", "adversarial"], |g| {
+        g.edit(
+            "pack/tasks/triple/adversarial/large-numbers.toml",
+            "return 3 * x\"\nwith",
+            "return 9 * x\"\nwith",
+        );
+    }),
+    bad("an unknown task", &["grade", "pack", "--patches", "golden", "--task", "tripple"], |_| {}),
+    bad("patches of no known kind", &["grade", "pack", "--patches", "silver"], |_| {}),
+    bad("an empty folder of patches", &["grade", "pack", "--patches", "empty"], |g| {
+        std::fs::create_dir(g.path().join("empty")).unwrap();
+    }),
+    bad("a patch for a task that is not there", &["grade", "pack", "--patches", "folder"], |g| {
+        g.write("folder/other.patch", GOLDEN);
+    }),
+    bad("one patch for two tasks", &["grade", "pack", "--patches", "one.patch"], |g| {
+        g.write("one.patch", GOLDEN);
+        for file in ["task.toml", "spec.md", "contract.toml", "golden.patch", "official.patch"] {
+            g.write(&format!("pack/tasks/zweite/{file}"), &g.read(&format!("pack/tasks/triple/{file}")));
+        }
+        g.edit("pack/tasks/zweite/task.toml", "id = \"triple\"", "id = \"zweite\"");
+    }),
+    bad("a prediction twice", PREDICTIONS, |g| {
+        let line = r#"{"instance_id": "triple", "model_name_or_path": "m", "model_patch": ""}"#;
+        g.write("p.jsonl", &format!("{line}\n\n{line}\n"));
+    }),
+    bad("a prediction without its patch's field", PREDICTIONS, |g| {
+        g.write("p.jsonl", "{\"instance_id\": \"triple\", \"model_patch\": \"\"}\n");
+    }),
+    bad("a prediction that is no JSON", PREDICTIONS, |g| {
+        let line = r#"{"instance_id": "triple", "model_name_or_path": "m", "model_patch": ""}"#;
+        g.write("p.jsonl", &format!("{line}\n{{\"instance_id\": \n"));
+    }),
+    bad("a prediction for no task", PREDICTIONS, |g| {
+        g.write("p.jsonl", r#"{"instance_id": "x", "model_name_or_path": "m", "model_patch": ""}"#);
+    }),
+    bad("no such run", &["run", "show", "grade-2026"], |_| {}),
+    bad("no such schema", &["schema", "grades"], |_| {}),
+    bad("a try in a pack of two tasks", &["probe", "try", "pack", "zero"], |g| {
+        for file in ["task.toml", "spec.md", "contract.toml", "golden.patch", "official.patch"] {
+            g.write(&format!("pack/tasks/zweite/{file}"), &g.read(&format!("pack/tasks/triple/{file}")));
+        }
+        g.edit("pack/tasks/zweite/task.toml", "id = \"triple\"", "id = \"zweite\"");
+    }),
+    bad("no number of jobs", &["grade", "pack", "--patches", "golden", "--jobs", "0"], |_| {}),
+];
+
+#[test]
+fn each_bad_input_is_told_with_its_place_and_what_to_do() {
+    let mut told = String::new();
+    for Bad { what, args, spoil } in TABLE {
+        let ground = Ground::new();
+        spoil(&ground);
+        let said = ground.infradev(&[args, &["--quiet"][..]].concat());
+        assert_eq!(said.out, "", "{what}: nothing on stdout");
+        told += &format!("# {what}: exit {}\n{}\n", said.code, said.err);
+    }
+    insta::assert_snapshot!(told);
+}
+
+#[test]
+fn a_missing_tool_is_a_fault_that_says_how_to_get_it() {
+    let ground = Ground::new();
+    let bin = ground.path().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    let grade = |ground: &Ground| {
+        let path = [("PATH", bin.to_str().unwrap())];
+        ground.tool_with(&path, env!("CARGO_BIN_EXE_infradev"), &GRADE).exits(3).err
+    };
+    assert!(grade(&ground).contains("uv was not found on PATH\nhint: "), "{}", grade(&ground));
+    let said = ground.tool_with(
+        &[("PATH", bin.to_str().unwrap())],
+        env!("CARGO_BIN_EXE_infradev"),
+        &["doctor", "--json"],
+    );
+    let checks = said.exits(3).json();
+    let missing: Vec<&str> = checks["checks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|check| check["required"] == true && check["ok"] == false)
+        .map(|check| check["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(missing, ["uv", "git", "judge environment", "sandbox"]);
+}
+
+#[test]
+fn a_store_that_cannot_be_written_is_a_fault_that_names_it() {
+    let ground = Ground::new();
+    ground.write("file", "");
+    let said = ground.infradev(&["grade", "pack", "--patches", "golden", "--home", "file/home"]).exits(3);
+    assert!(said.err.contains("HERE/file/home"), "{}", said.err);
+}
