@@ -24,7 +24,7 @@ from .installed import packages
 from .sweep import Sweeper
 
 SCHEMA = 1
-#: Exit code of a rank that could not be set up; the traceback is in its log.
+#: Exit code of a rank that could not be forked or set up; its log says why.
 SETUP_FAILED = 97
 #: A rank's work: [function, channel, args]; see rank_setup.
 Job = list[Any]
@@ -186,17 +186,12 @@ class Launcher:
             for launch in self._launches.values():
                 rank = launch.living.pop(pid, None)
                 if rank is not None:
-                    code = os.waitstatus_to_exitcode(status)
-                    self._control.send(
-                        {
-                            "type": "exited",
-                            "launch": launch.number,
-                            "rank": rank,
-                            "code": code if code >= 0 else None,
-                            "signal": -code if code < 0 else None,
-                        }
-                    )
+                    self._tell_exit(launch.number, rank, os.waitstatus_to_exitcode(status))
                     break
+
+    def _tell_exit(self, launch: int, rank: int, code: int) -> None:
+        code_or_signal = {"code": code, "signal": None} if code >= 0 else {"code": None, "signal": -code}
+        self._control.send({"type": "exited", "launch": launch, "rank": rank, **code_or_signal})
 
     def _finish_endings(self) -> None:
         if any(launch.ending for launch in self._launches.values()):
@@ -238,8 +233,14 @@ class Launcher:
         gc.freeze()
         # until the child has put down the launcher's handlers, no signal may run them there
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+        unborn: list[int] = []
         for rank in range(size):
-            pid = os.fork()
+            try:
+                pid = os.fork()
+            except OSError as error:  # what ranks of another world hold leaves no room: theirs to answer for
+                os.write(fds[rank * per_rank + 1], f"rank {rank} could not be forked: {error}\n".encode())
+                unborn.append(rank)
+                continue
             if pid == 0:
                 mine = fds[rank * per_rank : (rank + 1) * per_rank]
                 self._forget()
@@ -253,6 +254,8 @@ class Launcher:
         for fd in fds:
             os.close(fd)
         self._control.send({"type": "launched", "launch": launch.number, "pids": launch.pids})
+        for rank in unborn:
+            self._tell_exit(launch.number, rank, SETUP_FAILED)
         return None
 
     def _forget(self) -> None:

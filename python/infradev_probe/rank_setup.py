@@ -47,6 +47,7 @@ def prepare(
             privileges.become_rank(uid, gid)
         else:
             privileges.forbid_new_privileges()
+        _die_first()
         faulthandler.enable(file=_STACK, all_threads=True)
         faulthandler.register(signal.SIGUSR1, file=_STACK, all_threads=True, chain=False)
         os.environ.clear()
@@ -72,6 +73,15 @@ def prepare(
         traceback.print_exc()
         sys.stderr.flush()
         os._exit(97)
+
+
+def _die_first() -> None:
+    """Where memory runs out, this process and its children are killed before the launcher, whatever each of them holds."""
+    try:
+        with open("/proc/self/oom_score_adj", "w") as file:
+            file.write("1000")
+    except OSError:  # no sandbox, or a /proc that is read-only
+        pass
 
 
 def _take_descriptors(channel: int, log: int, stack: int) -> None:

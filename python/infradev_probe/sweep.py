@@ -31,18 +31,12 @@ class Sweeper:
     def kill(self, living: Iterable[int], *, last: bool) -> None:
         """Send SIGKILL to all that is left; ``living`` are the ranks not reaped yet. Returns at once."""
         for pid in living:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+            _send(pid, signal.SIGKILL)
         if self._uid is not None:
             self._kill_uid(self._uid)
         else:
             for pid in self._descendants(last):
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
+                _send(pid, signal.SIGKILL)
 
     def gone(self, *, last: bool) -> bool:
         """Whether nothing of the launch is left, zombies included: the launcher, a subreaper, gets to wait for each."""
@@ -51,7 +45,11 @@ class Sweeper:
         return not self._descendants(last)
 
     def _kill_uid(self, uid: int) -> None:
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError:  # they hold every process or all memory that the sandbox may have
+            self._stop_and_kill(uid)
+            return
         if pid == 0:
             try:
                 # raises unless every capability is down: with CAP_KILL left, the signal would reach the launcher
@@ -60,6 +58,17 @@ class Sweeper:
             finally:
                 os._exit(0)
         os.waitpid(pid, 0)
+
+    @staticmethod
+    def _stop_and_kill(uid: int) -> None:
+        """The same without a process more: what is stopped cannot fork, so a pass that finds none to stop has them all."""
+        stopped: set[int] = set()
+        while fresh := set(privileges.processes_of(uid)) - stopped:
+            for pid in fresh:
+                _send(pid, signal.SIGSTOP)
+            stopped |= fresh
+        for pid in stopped:
+            _send(pid, signal.SIGKILL)
 
     def _descendants(self, last: bool) -> list[int]:
         found: list[int] = []
@@ -73,3 +82,10 @@ class Sweeper:
             found.append(pid)
             queue.extend(child for child, _ in privileges.children_of(pid))
         return found
+
+
+def _send(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass

@@ -8,6 +8,7 @@ use infradev_git::{Base, GitError, capture};
 use infradev_model::{Adversarial, Class, Classified, HunkAt, PatchedOn};
 use infradev_patch::{ApplyError, Patch, PatchError, apply};
 use infradev_pycode::{HollowError, Variant, ast_equal, hollow};
+use infradev_store::StoreError;
 
 use crate::ready::ReadyTask;
 
@@ -23,8 +24,8 @@ pub enum DeriveError {
     Hollow(#[from] HollowError),
     #[error(transparent)]
     Git(#[from] GitError),
-    #[error("{path}: {source}")]
-    Io { path: PathBuf, source: std::io::Error },
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 impl Classified for DeriveError {
@@ -33,14 +34,23 @@ impl Classified for DeriveError {
             DeriveError::Golden { .. } | DeriveError::Adversarial { .. } => Class::BadInput,
             DeriveError::Hollow(error) => error.class(),
             DeriveError::Git(error) => error.class(),
-            DeriveError::Io { .. } => Class::Fault,
+            DeriveError::Store(error) => error.class(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            DeriveError::Hollow(error) => error.hint(),
+            DeriveError::Git(error) => error.hint(),
+            DeriveError::Store(error) => error.hint(),
+            DeriveError::Golden { .. } | DeriveError::Adversarial { .. } => None,
         }
     }
 }
 
 fn at(path: &Path) -> impl FnOnce(std::io::Error) -> DeriveError {
     let path = path.to_path_buf();
-    move |source| DeriveError::Io { path, source }
+    move |source| StoreError::io("read or write", &path, source).into()
 }
 
 /// Golden with one hunk taken back.
@@ -69,7 +79,7 @@ impl<'a> GoldenChange<'a> {
         let change = GoldenChange { ready, patch, folder };
         change.lay(&change.old(), &change.patch)?;
         change.lay(&change.new(), &change.patch)?;
-        apply(&change.patch, &change.new()).map_err(|error| wrong(error.to_string()))?;
+        applied(&change.patch, &change.new())?.map_err(wrong)?;
         Ok(change)
     }
 
@@ -86,7 +96,8 @@ impl<'a> GoldenChange<'a> {
         fs::create_dir_all(into).map_err(at(into))?;
         for path in patch.files.iter().flat_map(|file| [&file.old_path, &file.new_path]) {
             let relative = Path::new(std::ffi::OsStr::from_bytes(path));
-            copy(&self.ready.tree.path.join(relative), &into.join(relative)).map_err(at(relative))?;
+            let target = into.join(relative);
+            copy(&self.ready.tree.path.join(relative), &target).map_err(at(&target))?;
         }
         Ok(())
     }
@@ -129,7 +140,7 @@ impl<'a> GoldenChange<'a> {
             for path in patch.files.iter().flat_map(|file| [&file.old_path, &file.new_path]) {
                 work.bring(Path::new(std::ffi::OsStr::from_bytes(path)))?;
             }
-            apply(&patch, &work.work()).map_err(|error: ApplyError| wrong(error.to_string()))?;
+            applied(&patch, &work.work())?.map_err(wrong)?;
             return work.diff();
         }
         let patch = match &spec.take_back[..] {
@@ -144,7 +155,7 @@ impl<'a> GoldenChange<'a> {
             None => self.fresh()?,
             Some(patch) => {
                 let work = Derivation::of(self, &self.old())?;
-                apply(patch, &work.work()).map_err(|error| wrong(error.to_string()))?;
+                applied(patch, &work.work())?.map_err(wrong)?;
                 work
             }
         };
@@ -179,7 +190,7 @@ impl<'a> GoldenChange<'a> {
                 let Ok(patch) = self.patch.without_hunk(file, index) else { continue };
                 let work = tempfile::tempdir_in(self.folder.path()).map_err(at(self.folder.path()))?;
                 copy_all(&self.old(), work.path()).map_err(at(work.path()))?;
-                if apply(&patch, work.path()).is_err() || self.same(&path, work.path()) {
+                if applied(&patch, work.path())?.is_err() || self.same(&path, work.path()) {
                     continue;
                 }
                 let at = HunkAt { file: path.clone(), line: hunk.new_start as u32 };
@@ -242,6 +253,15 @@ impl Derivation {
     /// The submission that makes base's files the changed ones.
     fn diff(&self) -> Result<Vec<u8>, DeriveError> {
         Ok(capture(Base::Folder(&self.old()), &self.work())?.patch)
+    }
+}
+
+/// Applies a patch; the inner error is the patch's own.
+fn applied(patch: &Patch, into: &Path) -> Result<Result<(), String>, DeriveError> {
+    match apply(patch, into) {
+        Ok(_) => Ok(Ok(())),
+        Err(ApplyError::Io { path, source, .. }) => Err(at(&into.join(path))(source)),
+        Err(error) => Ok(Err(error.to_string())),
     }
 }
 

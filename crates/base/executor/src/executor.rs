@@ -290,6 +290,8 @@ impl Executor {
         let events = Forward { label: label.clone(), progress: self.progress.as_ref() };
         let result = infradev_trial::run(&spec, &events).await?;
         if let Some(fault) = &result.fault {
+            // What fails for want of room would fail again, and the run could not be finished: it stops here and resumes.
+            run.check_room()?;
             run.record(&RunEvent::TrialFault { trial: key.clone(), evidence: fault.evidence.clone() })?;
         } else {
             let patch = staging.kept().join("patch.diff");

@@ -48,6 +48,10 @@ impl ReadyTask {
 impl Executor {
     /// Makes a task ready: base tree, environment, devices.
     pub async fn ready(&self, task: Arc<SealedTask>) -> Result<ReadyTask, ExecutorError> {
+        if self.sandbox == Kind::Namespaces {
+            // Better told now than by each trial.
+            infradev_sandbox::bubblewrap_version()?;
+        }
         let tree = self.tree(&task)?;
         let spec = &task.public.environment;
         let definition = match (&spec.interpreter, &task.lock, &spec.lock, &spec.python) {

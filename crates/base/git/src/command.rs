@@ -130,9 +130,10 @@ impl Git {
 }
 
 pub(crate) fn failed(command: impl Into<String>, output: &Output) -> GitError {
-    GitError::Failed {
-        command: command.into(),
-        status: output.status.to_string(),
-        stderr: output.stderr_text(),
+    let (command, stderr) = (command.into(), output.stderr_text());
+    // strerror(3)'s words for ENOSPC, and git's own where a write came out short.
+    if stderr.contains("No space left on device") || stderr.contains("Out of diskspace") {
+        return GitError::DiskFull { what: format!("git {command}: {stderr}") };
     }
+    GitError::Failed { command, status: output.status.to_string(), stderr }
 }

@@ -1,5 +1,6 @@
 //! What can go wrong with a repository.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use infradev_model::{Class, Classified};
@@ -123,6 +124,12 @@ pub enum GitError {
         /// The folder.
         path: PathBuf,
     },
+    /// A disk is full.
+    #[error("no space left on the disk: {what}")]
+    DiskFull {
+        /// The file or folder, or git's own words.
+        what: String,
+    },
     /// The file system failed.
     #[error("{}: {source}", path.display())]
     Io {
@@ -140,6 +147,7 @@ impl Classified for GitError {
             GitError::Failed { .. }
             | GitError::Unreadable { .. }
             | GitError::Fetch { .. }
+            | GitError::DiskFull { .. }
             | GitError::Io { .. } => Class::Fault,
             _ => Class::BadInput,
         }
@@ -153,6 +161,7 @@ impl Classified for GitError {
             }
             GitError::NoSuchCommit { .. } => "fetch the repository, or check the id",
             GitError::AmbiguousRevision { .. } => "give the full commit id",
+            GitError::DiskFull { .. } => "free some space and run the same command again",
             GitError::TooLarge { .. } => "large files were added to the tree; remove them",
             GitError::NoSuchPullRequest { .. } | GitError::AmbiguousPullRequest { .. } => {
                 "name the commit itself with --commit"
@@ -168,5 +177,10 @@ impl Classified for GitError {
 
 pub(crate) fn io_error(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> GitError {
     let path = path.into();
-    move |source| GitError::Io { path, source }
+    move |source| match source.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            GitError::DiskFull { what: path.display().to_string() }
+        }
+        _ => GitError::Io { path, source },
+    }
 }

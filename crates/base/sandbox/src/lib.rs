@@ -35,7 +35,7 @@ pub use network::LoopbackBytes;
 pub use rank_networks::{RankNetworks, RankTraffic};
 pub use report::{MemoryLimit, SandboxReport};
 pub use root::HOME;
-pub use sandbox::{Sandbox, SandboxEnd};
+pub use sandbox::{Sandbox, SandboxEnd, bubblewrap_version};
 pub use spec::{Kind, Limits, Mode, Mount, Network, SandboxSpec, Uids};
 pub use uids::{UidLease, uid_separation_granted};
 pub use watch::Excess;

@@ -203,7 +203,10 @@ fn from_shell_convention(exit: Exit) -> Exit {
 }
 
 /// Bubblewrap's version, asked once.
-pub(crate) fn bubblewrap_version() -> Result<String, SandboxError> {
+///
+/// # Errors
+/// It is not installed or does not run.
+pub fn bubblewrap_version() -> Result<String, SandboxError> {
     static VERSION: OnceLock<String> = OnceLock::new();
     if let Some(version) = VERSION.get() {
         return Ok(version.clone());

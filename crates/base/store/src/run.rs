@@ -1,6 +1,7 @@
 //! A run that this process works on, and its trials under way.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,6 +17,8 @@ use crate::journal::{Damage, Journal};
 use crate::runs::{FINISHED, RunEvent};
 
 const RESULT: &str = "result.json";
+/// Bytes of a small file.
+const ROOM: usize = 256 << 10;
 
 /// A run that this process works on. Its methods may be called from several threads.
 #[derive(Debug)]
@@ -82,6 +85,17 @@ impl RunFolder {
         self.folder.join("trials").join(key.as_str())
     }
 
+    /// Whether the store's disk has room for the next small file.
+    ///
+    /// # Errors
+    /// [`StoreError::DiskFull`] where it has not.
+    pub fn check_room(&self) -> Result<(), StoreError> {
+        let scratch = self.folder.join("scratch");
+        disk::create_folder(&scratch)?;
+        let write = || tempfile::tempfile_in(&scratch).and_then(|mut file| file.write_all(&[1; ROOM]));
+        write().map_err(|e| StoreError::io("write in", &scratch, e))
+    }
+
     /// A fresh folder for a trial under way. Dropped without [`Staging::finish`], it is removed.
     pub fn stage(&self, key: &Digest) -> Result<Staging, StoreError> {
         let number = self.staged.fetch_add(1, Ordering::Relaxed);
@@ -105,6 +119,13 @@ impl RunFolder {
         let _ = fs::remove_dir_all(self.folder.join("scratch"));
         let finished = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         disk::write_json(&self.folder.join(FINISHED), &serde_json::json!({"schema": 1, "finished": finished}))
+    }
+}
+
+impl Drop for RunFolder {
+    fn drop(&mut self) {
+        // Empty once no trial is under way; what is not is swept when the run is opened again.
+        let _ = fs::remove_dir(self.folder.join("scratch"));
     }
 }
 

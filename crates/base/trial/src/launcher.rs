@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
+use infradev_model::Detail;
 use infradev_supervise::{LogBounds, LogSink};
 use rand::RngCore;
 use serde_json::Value;
@@ -37,6 +38,21 @@ pub enum LauncherError {
     /// Too many worlds at once, or a system call failed.
     #[error("{0}")]
     Refused(String),
+}
+
+impl LauncherError {
+    /// Whether the launcher is lost, rather than something of ours refused. Once ranks have run that is no fault of the machine:
+    /// what they hold in memory or processes can end it, and then it is theirs to answer for.
+    pub fn is_lost(&self) -> bool {
+        !matches!(self, LauncherError::Refused(_))
+    }
+
+    /// What is written of the cases that it took with it.
+    pub(crate) fn detail(&self, out_of_memory: bool) -> Detail {
+        let exception = if out_of_memory { "OutOfMemory" } else { "LauncherLost" };
+        let message = format!("after ranks of this patch had run: {self}");
+        Detail { exception: exception.into(), message, ..Detail::default() }
+    }
 }
 
 impl From<FrameError> for LauncherError {
@@ -177,6 +193,8 @@ pub struct Launcher {
     made: u32,
     /// Launches so far.
     pub launches: u32,
+    /// Whether ranks have run.
+    pub launched: bool,
     /// Seconds that the framework's import took.
     pub import_s: f64,
 }
@@ -246,6 +264,7 @@ impl Launcher {
             ready: VecDeque::new(),
             made: 0,
             launches: 0,
+            launched: false,
             import_s,
         })
     }
@@ -330,6 +349,7 @@ impl Launcher {
         let launched =
             |reply: &FromLauncher| matches!(reply, FromLauncher::Launched { launch: l } if *l == launch);
         self.await_reply(launched).await?;
+        self.launched = true;
         Ok(launch)
     }
 

@@ -65,6 +65,8 @@ pub struct OfficialOutcome {
     pub logs: Vec<WorldLogs>,
     /// When the first case started.
     pub first_case: Option<Instant>,
+    /// Whether ranks took the launcher with them: the trial ends there.
+    pub lost: bool,
 }
 
 /// Ids are shared: a suite may have 100,000 of them.
@@ -89,6 +91,9 @@ struct OfficialRun<'a> {
     events: &'a dyn Events,
     memory: &'a mut (dyn OutOfMemory + Send),
     outcome: OfficialOutcome,
+    /// Cases in the order in which they run, once known.
+    plan: Option<Vec<Arc<str>>>,
+    done: HashSet<Arc<str>>,
     /// Files left out because their collection crashed or hung a rank.
     excluded: BTreeSet<String>,
     file_notes: BTreeMap<(String, String), BTreeSet<u32>>,
@@ -109,21 +114,25 @@ pub async fn run(
         events,
         memory,
         outcome: OfficialOutcome::default(),
+        plan: None,
+        done: HashSet::new(),
         excluded: BTreeSet::new(),
         file_notes: BTreeMap::new(),
     };
-    run.all().await?;
+    let ran_before = run.launcher.launched;
+    match run.all().await {
+        Err(error) if error.is_lost() && (ran_before || run.launcher.launched) => run.lose(&error),
+        result => result?,
+    }
     Ok(run.finish())
 }
 
 impl OfficialRun<'_> {
     async fn all(&mut self) -> Result<(), LauncherError> {
-        let mut plan: Option<Vec<Arc<str>>> = None;
-        let mut done: HashSet<Arc<str>> = HashSet::new();
         let mut stumbled: HashMap<Arc<str>, u32> = HashMap::new();
         let mut fruitless = 0;
         loop {
-            let files = self.files_left(plan.as_deref(), &done);
+            let files = self.files_left();
             if files.is_empty() || fruitless >= FRUITLESS {
                 break;
             }
@@ -131,12 +140,12 @@ impl OfficialRun<'_> {
                 self.outcome.notes.push("the trial's time ran out".to_string());
                 break;
             }
-            let before = (done.len(), self.excluded.len());
+            let before = (self.done.len(), self.excluded.len());
             let launch = self.launch(&files).await?;
             let collection = self.collect(launch, &files).await?;
             if let Some(collection) = collection {
                 let wanted = |id: &&Arc<str>| (self.suite.wanted)(id);
-                let order = plan.get_or_insert_with(|| {
+                let order = self.plan.get_or_insert_with(|| {
                     let mut order: Vec<Arc<str>> = collection.order.iter().filter(wanted).cloned().collect();
                     if let Some(seed) = self.suite.shuffle {
                         order.shuffle(&mut StdRng::seed_from_u64(seed));
@@ -151,13 +160,13 @@ impl OfficialRun<'_> {
                     self.events.emit(TrialEvent::Collected { suite: Suite::Official, cases });
                 }
                 let order = order.clone();
-                let stop = self.cases(launch, &order, &collection, &mut done, &mut stumbled).await?;
+                let stop = self.cases(launch, &order, &collection, &mut stumbled).await?;
                 self.close(launch).await?;
                 if stop {
                     break;
                 }
                 // What the plan holds and these ranks did not collect cannot be run by further ranks either.
-                if done.len() == before.0 {
+                if self.done.len() == before.0 {
                     fruitless += 1;
                 } else {
                     fruitless = 0;
@@ -173,9 +182,9 @@ impl OfficialRun<'_> {
         Ok(())
     }
 
-    fn files_left(&self, plan: Option<&[Arc<str>]>, done: &HashSet<Arc<str>>) -> Vec<String> {
-        let open: Option<HashSet<&str>> = plan.map(|plan| {
-            plan.iter().filter(|id| !done.contains(*id)).filter_map(|id| id.split("::").next()).collect()
+    fn files_left(&self) -> Vec<String> {
+        let open: Option<HashSet<&str>> = self.plan.as_ref().map(|plan| {
+            plan.iter().filter(|id| !self.done.contains(*id)).filter_map(|id| id.split("::").next()).collect()
         });
         self.suite
             .files
@@ -310,12 +319,11 @@ impl OfficialRun<'_> {
         launch: u32,
         order: &[Arc<str>],
         collection: &Collection,
-        done: &mut HashSet<Arc<str>>,
         stumbled: &mut HashMap<Arc<str>, u32>,
     ) -> Result<bool, LauncherError> {
         let open: Vec<&Arc<str>> = order
             .iter()
-            .filter(|id| !done.contains(*id) && collection.by_rank.iter().any(|ids| ids.contains(*id)))
+            .filter(|id| !self.done.contains(*id) && collection.by_rank.iter().any(|ids| ids.contains(*id)))
             .collect();
         for (index, id) in open.iter().enumerate() {
             if Instant::now() >= self.suite.over {
@@ -328,7 +336,7 @@ impl OfficialRun<'_> {
             self.outcome.first_case.get_or_insert_with(Instant::now);
             match self.case(launch, id, next, &ranks).await? {
                 CaseEnd::Done { vector, duration_s, apart } => {
-                    done.insert((*id).clone());
+                    self.done.insert((*id).clone());
                     self.record(launch, id, vector, duration_s);
                     if self.is_stopped() {
                         return Ok(true);
@@ -348,7 +356,7 @@ impl OfficialRun<'_> {
                         };
                         let vector =
                             vec![RankOutcome::with(Outcome::Crashed, detail); self.suite.world as usize];
-                        done.insert((*id).clone());
+                        self.done.insert((*id).clone());
                         self.record(launch, id, vector, 0.0);
                     }
                     return Ok(false);
@@ -358,6 +366,20 @@ impl OfficialRun<'_> {
         }
         self.say_goodbye(launch).await?;
         Ok(false)
+    }
+
+    /// The launcher is lost: the case that ran, and those that were left, went with it.
+    fn lose(&mut self, error: &LauncherError) {
+        let detail = error.detail(self.memory.struck());
+        self.outcome.notes.push(format!("{}: {}", detail.exception, detail.message));
+        self.outcome.lost = true;
+        let launch = self.launcher.launches.saturating_sub(1);
+        for id in self.plan.take().unwrap_or_default() {
+            if self.done.insert(id.clone()) {
+                let entry = RankOutcome::with(Outcome::Crashed, detail.clone());
+                self.record(launch, &id, vec![entry; self.suite.world as usize], 0.0);
+            }
+        }
     }
 
     fn is_stopped(&self) -> bool {
@@ -427,9 +449,7 @@ impl OfficialRun<'_> {
                     return Ok(CaseEnd::Forged);
                 }
                 RankEvent::Dead(exit) if started.contains(&rank) => {
-                    if !entries.contains_key(&rank) {
-                        entries.insert(rank, self.crashed(launch, rank, &exit));
-                    }
+                    entries.entry(rank).or_insert_with(|| self.crashed(launch, rank, &exit));
                     fails = true;
                 }
                 RankEvent::Dead(_) => return Ok(CaseEnd::NotStarted),

@@ -62,6 +62,8 @@ pub struct ProbesOutcome {
     pub outside: BTreeSet<String>,
     /// What ranks wrote.
     pub logs: Vec<WorldLogs>,
+    /// Whether ranks took the launcher with them: the trial ends there.
+    pub lost: bool,
 }
 
 /// One rank's answer to a call.
@@ -133,12 +135,18 @@ pub async fn run(
         readings: HashMap::new(),
         wrongs: Vec::new(),
     };
-    for case in &suite.cases {
+    for (index, case) in suite.cases.iter().enumerate() {
         if Instant::now() >= suite.over {
             run.outcome.notes.push("the trial's time ran out before all probes ran".to_string());
             break;
         }
-        run.case(case).await?;
+        match run.case(case).await {
+            Err(ProbesError::Launcher(error)) if error.is_lost() && run.launcher.launched => {
+                run.lose(&error, &suite.cases[index..]);
+                break;
+            }
+            result => result?,
+        }
         let stopped = suite.stop.zip(run.outcome.cases.last()).is_some_and(|(stop, case)| stop(case));
         if stopped || !run.outcome.tampering.is_empty() {
             break;
@@ -179,6 +187,25 @@ impl ProbesRun<'_> {
         self.events.emit(TrialEvent::CaseEnded { case: id, outcomes: result.outcomes() });
         self.outcome.cases.push(result);
         Ok(())
+    }
+
+    /// The launcher is lost: the case that ran, and those that were left, went with it.
+    fn lose(&mut self, error: &LauncherError, cases: &[JudgeCase]) {
+        let detail = error.detail(self.meters.struck());
+        self.outcome.notes.push(format!("{}: {}", detail.exception, detail.message));
+        self.outcome.lost = true;
+        for case in cases {
+            let id = CaseId { suite: Suite::Probe, id: case.id.clone() };
+            let result = CaseResult {
+                case: id.clone(),
+                vector: vec![RankOutcome::with(Outcome::Crashed, detail.clone())],
+                duration_s: 0.0,
+                launch: self.launcher.launches.saturating_sub(1),
+                judgement: None,
+            };
+            self.events.emit(TrialEvent::CaseEnded { case: id, outcomes: result.outcomes() });
+            self.outcome.cases.push(result);
+        }
     }
 
     /// Serves the judge until it reports.

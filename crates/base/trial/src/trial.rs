@@ -400,6 +400,9 @@ impl<'a> Running<'a> {
         self.keep_logs("official", &outcome.logs);
         self.refuse_outside(workspace, &outcome.outside)?;
         self.sort_out(workspace, outcome.cases);
+        if outcome.lost {
+            return Err(Halt::Over);
+        }
         self.result.timing.official_s = begin.elapsed().as_secs_f64();
         Ok(())
     }
@@ -498,6 +501,9 @@ impl<'a> Running<'a> {
         self.refuse_outside(workspace, &outcome.outside)?;
         self.result.cases.extend(outcome.cases);
         judge.end().await;
+        if outcome.lost {
+            return Err(Halt::Over);
+        }
         self.result.timing.probes_s = begin.elapsed().as_secs_f64();
         Ok(())
     }

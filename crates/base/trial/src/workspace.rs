@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use infradev_model::{CalibratedTwin, Overlaid, OverlayAction, Tests};
-use infradev_patch::{Patch, PathClass, TestPaths, apply};
+use infradev_patch::{ApplyError, Patch, PathClass, TestPaths, apply};
 use infradev_pycode::{TopLevelKind, canary, top_level_names, twins};
 use infradev_store::{Sharing, StoreError, Tree, Trees};
 use rand::SeedableRng;
@@ -144,9 +144,7 @@ impl Workspace {
 
         let patch = Patch::parse(parts.patch).map_err(|error| PrepareError::NotApplied(error.to_string()))?;
         let applied = apply(&patch, &path).map_err(|error| match error {
-            infradev_patch::ApplyError::Io { path: file, source, .. } => {
-                PrepareError::Io { path: path.join(file), source }
-            }
+            ApplyError::Io { path: file, source, .. } => PrepareError::Io { path: path.join(file), source },
             error => PrepareError::NotApplied(error.to_string()),
         })?;
         let mended = applied.mended.iter().map(ToString::to_string).collect();
@@ -334,7 +332,10 @@ fn copy_held(tree: &Path, into: &Path, task_paths: &TaskPaths) -> io::Result<()>
 
 fn apply_task_part(laid: &[(Patch, &'static str)], reference: &Path) -> Result<(), PrepareError> {
     for (patch, name) in laid {
-        apply(patch, reference).map_err(|error| PrepareError::Task { what: format!("{name}: {error}") })?;
+        apply(patch, reference).map_err(|error| match error {
+            ApplyError::Io { path, source, .. } => PrepareError::Io { path: reference.join(path), source },
+            error => PrepareError::Task { what: format!("{name}: {error}") },
+        })?;
     }
     Ok(())
 }

@@ -217,14 +217,18 @@ fn failing(result: &TrialResult, calibration: &Calibration) -> Vec<(String, Word
     named.filter(|(_, word)| *word != Word::Passed).collect()
 }
 
-/// Cases that a sick node could have spoilt: crashes and timeouts, where they are most of what failed.
+/// Cases that a sick node could have spoilt: crashes and timeouts with what they kept from running, where they are most of what
+/// failed.
 fn suspicion(result: &TrialResult, calibration: &Calibration) -> Option<Vec<(String, Word)>> {
     if result.fault.is_some() || result.not_applied.is_some() || !result.tampering.is_empty() {
         return None;
     }
     let failing = failing(result, calibration);
-    let sick: Vec<(String, Word)> =
-        failing.iter().filter(|(_, word)| matches!(word, Word::Crashed | Word::Timeout)).cloned().collect();
+    if !failing.iter().any(|(_, word)| matches!(word, Word::Crashed | Word::Timeout)) {
+        return None;
+    }
+    let could_be = |word: &Word| matches!(word, Word::Crashed | Word::Timeout | Word::Missing);
+    let sick: Vec<(String, Word)> = failing.iter().filter(|(_, word)| could_be(word)).cloned().collect();
     let official = calibration.of(Suite::Official).count();
     (!sick.is_empty() && (sick.len() * 2 > failing.len() || sick.len() >= official.max(1))).then_some(sick)
 }
