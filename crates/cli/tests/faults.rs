@@ -110,7 +110,6 @@ async fn a_full_disk_is_named_leaves_nothing_half_written_and_the_same_command_r
             break;
         }
         failed += 1;
-        println!("{free} bytes: {}", ended.err.lines().rev().take(2).collect::<Vec<_>>().join(" / "));
         let ended = ended.exits(3);
         says(&ended, &["o space left on", "free some space"]);
         assert!(!here.join("pack/tasks/triple/acceptance.json").exists());
@@ -137,7 +136,6 @@ async fn a_missing_program_is_named_with_how_to_get_it() {
         let ground = Ground::new();
         let path = programs_without(&ground, missing);
         let ended = Running::start(ground.path(), &ACCEPT, &[("PATH", &path)]).end().await.exits(3);
-        println!("{}", ended.err);
         says(&ended, &[missing, "PATH", "hint", hint]);
         // Nothing was tried that could not work.
         assert!(!ended.err.contains("trying again"), "{}", ended.err);
@@ -150,7 +148,6 @@ async fn an_interpreter_that_is_not_there_is_named() {
     let ground = Ground::new();
     ground.edit("pack/pack.toml", "python = \"3.11\"", "python = \"3.77\"");
     let ended = run(&ground, &ACCEPT).await;
-    println!("{}", ended.err);
     says(&ended.exits(3), &["3.77", "hint"]);
     ground.edit(
         "pack/pack.toml",
@@ -158,7 +155,6 @@ async fn an_interpreter_that_is_not_there_is_named() {
         "interpreter = \"/nowhere/python\"",
     );
     let ended = run(&ground, &ACCEPT).await;
-    println!("{}", ended.err);
     says(&ended.exits(4), &["/nowhere/python"]);
 }
 
@@ -168,7 +164,6 @@ async fn a_lock_that_does_not_resolve_is_bad_input_by_its_name() {
     let hash = "0".repeat(64);
     ground.write("pack/envs/cpu.lock", &format!("pytest==999.0 \\\n    --hash=sha256:{hash}\n"));
     let ended = run(&ground, &ACCEPT).await;
-    println!("{}", ended.err);
     says(&ended.exits(4), &["envs/cpu.lock", "pytest"]);
     let environments = fs::read_dir(ground.path().join("home/envs")).unwrap().flatten();
     let half = environments.filter(|entry| entry.file_name().to_string_lossy().starts_with(".building-"));
@@ -200,7 +195,6 @@ async fn a_damaged_line_of_a_journal_is_named_and_the_run_is_not_gone_on_with() 
     fs::write(&journal, damaged.join("\n") + "\n").unwrap();
 
     let ended = run(&ground, &ACCEPT).await.exits(3);
-    println!("{}", ended.err);
     says(&ended, &["journal.jsonl:3", "hint", "infradev run show"]);
     // What the hint says works.
     let id = run_folder.file_name().unwrap().to_str().unwrap();

@@ -198,18 +198,11 @@ async fn a_patch_that_hurts_gets_its_own_verdict_and_leaves_nothing() {
     let running = Running::start(here, &["grade", "pack", "--patches", "patches", "--json"], &[]);
     let pid = running.pid();
     let ended = running.end().await.exits(0);
-    println!("{}", ended.err);
     let document = ended.json();
     let graded = document["submissions"].as_array().unwrap();
     assert_eq!(graded.len(), HURTS.len());
     for hurt in &HURTS {
-        let found =
-            graded.iter().find(|graded| graded["submission"].as_str().unwrap().contains(hurt.name)).unwrap();
-        println!("{}: {} {}", hurt.name, found["verdict"], found["reasons"]);
-    }
-    for hurt in &HURTS {
-        let found =
-            graded.iter().find(|graded| graded["submission"].as_str().unwrap().contains(hurt.name)).unwrap();
+        let found = graded.iter().find(|graded| graded["submission"] == hurt.name).unwrap();
         let counts =
             |suite: &str| (found["suites"][suite]["passed"].as_u64(), found["suites"][suite]["of"].as_u64());
         assert_eq!(found["fault"], Value::Null, "{}: {found:#}", hurt.name);

@@ -77,17 +77,17 @@ impl<'a> GoldenChange<'a> {
         let patch = Patch::parse(&ready.task.golden).map_err(|error| wrong(error.to_string()))?;
         let folder = tempfile::tempdir().map_err(at(&tempfile::env::temp_dir()))?;
         let change = GoldenChange { ready, patch, folder };
-        change.lay(&change.old(), &change.patch)?;
-        change.lay(&change.new(), &change.patch)?;
-        applied(&change.patch, &change.new())?.map_err(wrong)?;
+        change.lay(&change.base_files(), &change.patch)?;
+        change.lay(&change.golden_files(), &change.patch)?;
+        applied(&change.patch, &change.golden_files())?.map_err(wrong)?;
         Ok(change)
     }
 
-    fn old(&self) -> PathBuf {
+    fn base_files(&self) -> PathBuf {
         self.folder.path().join("old")
     }
 
-    fn new(&self) -> PathBuf {
+    fn golden_files(&self) -> PathBuf {
         self.folder.path().join("new")
     }
 
@@ -104,12 +104,12 @@ impl<'a> GoldenChange<'a> {
 
     /// A fresh copy of golden's files, to be changed.
     fn fresh(&self) -> Result<Derivation, DeriveError> {
-        Derivation::of(self, &self.new())
+        Derivation::of(self, &self.golden_files())
     }
 
     /// The hollow submission; `None` where golden adds no function.
     pub fn hollow(&self, variant: Variant) -> Result<Option<Vec<u8>>, DeriveError> {
-        let (base, golden) = (texts(&self.old())?, texts(&self.new())?);
+        let (base, golden) = (texts(&self.base_files())?, texts(&self.golden_files())?);
         let hollowed = hollow(&base, &golden, variant)?;
         if hollowed.hollowed.is_empty() {
             return Ok(None);
@@ -154,7 +154,7 @@ impl<'a> GoldenChange<'a> {
         let work = match &patch {
             None => self.fresh()?,
             Some(patch) => {
-                let work = Derivation::of(self, &self.old())?;
+                let work = Derivation::of(self, &self.base_files())?;
                 applied(patch, &work.work())?.map_err(wrong)?;
                 work
             }
@@ -189,7 +189,7 @@ impl<'a> GoldenChange<'a> {
             for (index, hunk) in change.hunks().iter().enumerate() {
                 let Ok(patch) = self.patch.without_hunk(file, index) else { continue };
                 let work = tempfile::tempdir_in(self.folder.path()).map_err(at(self.folder.path()))?;
-                copy_all(&self.old(), work.path()).map_err(at(work.path()))?;
+                copy_all(&self.base_files(), work.path()).map_err(at(work.path()))?;
                 if applied(&patch, work.path())?.is_err() || self.same(&path, work.path()) {
                     continue;
                 }
@@ -202,7 +202,7 @@ impl<'a> GoldenChange<'a> {
 
     /// Whether a file means the same as golden's.
     fn same(&self, path: &str, work: &Path) -> bool {
-        let (ours, golden) = (fs::read(work.join(path)), fs::read(self.new().join(path)));
+        let (ours, golden) = (fs::read(work.join(path)), fs::read(self.golden_files().join(path)));
         let (Ok(ours), Ok(golden)) = (ours, golden) else { return false };
         if ours == golden {
             return true;
@@ -225,7 +225,7 @@ impl Derivation {
     fn of(change: &GoldenChange<'_>, from: &Path) -> Result<Derivation, DeriveError> {
         let folder = tempfile::tempdir_in(change.folder.path()).map_err(at(change.folder.path()))?;
         let this = Derivation { tree: change.ready.tree.path.clone(), folder };
-        for (from, to) in [(change.old().as_path(), this.old()), (from, this.work())] {
+        for (from, to) in [(change.base_files().as_path(), this.old()), (from, this.work())] {
             fs::create_dir_all(&to).and_then(|()| copy_all(from, &to)).map_err(at(&to))?;
         }
         Ok(this)

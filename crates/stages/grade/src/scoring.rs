@@ -112,7 +112,7 @@ fn decide(grade: &mut Grade, trials: &[(&Calibration, &TrialResult)]) {
         grade.verdict = Verdict::Resolved;
     } else {
         grade.verdict = Verdict::Unresolved;
-        let named = grade.failing.iter().take(NAMED).map(|case| say(case));
+        let named = grade.failing.iter().take(NAMED).map(say);
         let mut reasons: Vec<String> = named.collect();
         if grade.failing.len() > NAMED {
             reasons.push(format!("and {} more cases", grade.failing.len() - NAMED));
