@@ -55,6 +55,9 @@ impl Classified for GradeError {
     }
 }
 
+/// How often a trial is tried again whose fault a control run showed.
+const CONTROL_RETRIES: u32 = 1;
+
 /// Told after each grade.
 pub type OnGrade<'a> = &'a (dyn Fn(&Grade) + Send + Sync);
 
@@ -171,13 +174,22 @@ impl<'a> TaskGrading<'a> {
         let twins = Twins::Calibrated(calibration.twins.clone());
         let mut ask = Ask::new(name, Arc::clone(patch), world, twins);
         ask.expected = Some(calibration.cases.len() as u64);
-        let mut result = self.executor.trial(self.run, &self.ready, ask).await?;
-        if let Some(suspicion) = suspicion(&result, calibration)
-            && let Some(fault) = self.control(world, calibration, &suspicion, &result.inputs.key()).await?
-        {
-            result.fault = Some(fault);
+        // A fault that a control run shows is tried again within a cap, like any fault. A failure never is.
+        let mut attempt = 0;
+        loop {
+            ask.repeat = attempt;
+            let mut result = self.executor.trial(self.run, &self.ready, ask.clone()).await?;
+            let Some(suspicion) = suspicion(&result, calibration) else { return Ok(result) };
+            let of = result.inputs.key();
+            let Some(fault) = self.control(world, calibration, &suspicion, &of).await? else {
+                return Ok(result);
+            };
+            if attempt == CONTROL_RETRIES {
+                result.fault = Some(fault);
+                return Ok(result);
+            }
+            attempt += 1;
         }
-        Ok(result)
     }
 
     /// Runs golden on this node right after a trial that a sick node could have spoilt. If golden fails the same cases the
@@ -196,6 +208,9 @@ impl<'a> TaskGrading<'a> {
         ask.seed = u64::from_str_radix(&trial.as_str()[..16], 16).ok();
         ask.selection = Selection::Both;
         let result = self.executor.trial(self.run, &self.ready, ask).await?;
+        if let Some(fault) = result.fault {
+            return Ok(Some(fault));
+        }
         let same = failing(&result, calibration);
         let shared: Vec<&(String, Word)> = suspicion.iter().filter(|case| same.contains(case)).collect();
         if shared.is_empty() {
