@@ -19,7 +19,8 @@ fn ground() -> Ground {
 }
 
 fn graded(ground: &Ground, patches: &str) -> Value {
-    let said = ground.infradev(&["grade", "pack", "--patches", patches, "--sandbox", "none", "--json"]).exits(0);
+    let said =
+        ground.infradev(&["grade", "pack", "--patches", patches, "--sandbox", "none", "--json"]).exits(0);
     said.json()["submissions"][0].clone()
 }
 

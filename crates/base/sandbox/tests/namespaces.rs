@@ -319,8 +319,8 @@ async fn a_writable_mount_reaches_the_host_and_its_parents_let_other_uids_throug
     let mut spec = python(&format!(
         "import os; os.setresgid({uid}, {uid}, {uid}); os.setresuid({uid}, {uid}, {uid}); open('made', 'w').write('x')"
     ));
-    spec.mounts = vec![Mount { target: "/root/deep/down/work".into(), ..Mount::read_write(&work) }];
-    spec.cwd = "/root/deep/down/work".into();
+    spec.mounts = vec![Mount { target: "/srv/deep/down/work".into(), ..Mount::read_write(&work) }];
+    spec.cwd = "/srv/deep/down/work".into();
     spec.uids = Some(lease.uids);
     let (exit, text) = run(spec).await;
     assert_eq!(exit, Exit::Code(0), "{text}");

@@ -123,6 +123,7 @@ pub fn view(
     sandbox.network = network(spec.sandbox);
     sandbox.limits = Limits { memory_bytes: task.limits.memory_mib << 20, pids: task.limits.pids };
     sandbox.env = python_env();
+    sandbox.env.extend(driver_path(spec).map(|path| (LIBRARIES.into(), path.into())));
     sandbox.uids = uids.as_ref().map(|lease| lease.uids);
     Ok((sandbox, View { paths, uids }))
 }
@@ -261,12 +262,22 @@ fn inside_paths(spec: &TrialSpec, workspace: &Workspace, observers: &Path) -> io
     })
 }
 
+const LIBRARIES: &str = "LD_LIBRARY_PATH";
+
+/// Where this host keeps its GPU driver's libraries, if not where the linker looks of itself.
+fn driver_path(spec: &TrialSpec) -> Option<String> {
+    std::env::var(LIBRARIES).ok().filter(|path| !spec.gpus.is_empty() && !path.is_empty())
+}
+
 /// The task's variables, and which of the sandbox's devices are seen: its own are numbered from 0.
 fn rank_variables(spec: &TrialSpec) -> BTreeMap<String, String> {
     let mut env = spec.task.public.spec.tests.env.clone();
     if !spec.gpus.is_empty() {
         let visible: Vec<String> = (0..spec.gpus.len()).map(|index| index.to_string()).collect();
         env.entry("CUDA_VISIBLE_DEVICES".to_string()).or_insert(visible.join(","));
+    }
+    if let Some(path) = driver_path(spec) {
+        env.entry(LIBRARIES.to_string()).or_insert(path);
     }
     env
 }
