@@ -101,7 +101,7 @@ def _set_ids(uid: int, gid: int) -> None:
         raise PrivilegeError(f"became uid {os.getresuid()} gid {os.getresgid()} groups {os.getgroups()}")
 
 
-def become_rank(uid: int, gid: int) -> None:
+def become_rank(uid: int, gid: int, *, dumpable: bool = True) -> None:
     """Become ``uid``:``gid`` with no capability and no way to gain one; verified."""
     _set_ids(uid, gid)
     _libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
@@ -115,7 +115,7 @@ def become_rank(uid: int, gid: int) -> None:
     else:
         raise PrivilegeError("a rank could become root again")
     # a change of uid makes /proc/self root's own; the rank is an ordinary process and reads its maps and descriptors
-    set_dumpable(True)
+    set_dumpable(dumpable)
 
 
 def forbid_new_privileges() -> None:
