@@ -485,6 +485,7 @@ impl<'a> Running<'a> {
             case_seed: spec.case_seed,
             stop: spec.stop.as_deref(),
             over,
+            golden: matches!(spec.twins, Twins::Candidates),
         };
         let mut meters = SandboxMeters::new(&inside.sandbox);
         let outcome =
