@@ -266,6 +266,24 @@ def test_uid():
 }
 
 #[test]
+fn the_code_under_test_reaches_no_keyring_which_would_outlive_its_trial() {
+    let test = "\
+import ctypes, errno, platform
+
+CALLS = {'x86_64': (248, 250), 'aarch64': (217, 219)}
+
+def test_keyrings():
+    add_key, keyctl = CALLS[platform.machine()]
+    libc = ctypes.CDLL(None, use_errno=True)
+    for call in [(add_key, b'user', b'left', b'x', 1, -4), (keyctl, 0, -4, 0)]:
+        assert (libc.syscall(*call), ctypes.get_errno()) == (-1, errno.EPERM)
+";
+    let ground = Ground::new(2, &[("lib/__init__.py", "")], &[("tests/test_keys.py", test)], &[]);
+    let result = ground.trial("");
+    assert_eq!(result.cases[0].outcomes(), [infradev_model::Outcome::Passed; 2], "{:?}", result.cases[0]);
+}
+
+#[test]
 fn bytecode_and_packages_of_a_patch_do_not_shadow_the_environment() {
     // A `numpy.py` of the patch must not be what tests import, and it is said.
     let test = "def test_numpy():\n    import numpy\n    assert 'site-packages' in numpy.__file__\n";
