@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::frames::{FrameError, Key, Sender, channel, hex};
+use crate::frames::{FrameError, Key, Outbox, Sender, channel, hex, patient_channel};
 use crate::messages::{FromLauncher, FromRank, LauncherUids, ToLauncher, ToRank};
 
 /// How long a dead rank's channel is still read, and how long a rank that closed its channel may take to die.
@@ -102,7 +102,7 @@ enum Raw {
 }
 
 struct Rank {
-    sender: Sender,
+    outbox: Outbox,
     reader: JoinHandle<()>,
     log: LogSink,
     stack: LogSink,
@@ -130,9 +130,9 @@ impl World {
         self.ranks[rank as usize].dead
     }
 
-    /// Sends a rank a message; a rank that cannot be reached is about to be reported dead.
-    pub async fn send(&mut self, rank: u32, message: &ToRank<'_>, payload: &[u8]) {
-        if let Err(error) = self.ranks[rank as usize].sender.send(message, payload).await {
+    /// Queues a message for a rank. One that does not read it (stopped, or dead) holds nobody up: its deadline stands.
+    pub fn send(&mut self, rank: u32, message: &ToRank<'_>, payload: &[u8]) {
+        if let Err(error) = self.ranks[rank as usize].outbox.send(message, payload) {
             tracing::debug!(rank, %error, "a rank cannot be reached");
         }
     }
@@ -315,7 +315,7 @@ impl Launcher {
         drop(handed);
         let mut ranks = Vec::new();
         for (rank, (stream, key, log, stack)) in parts.into_iter().enumerate() {
-            let (sender, mut receiver) = channel(stream, key);
+            let (outbox, mut receiver) = patient_channel(stream, key);
             let events = self.raw_sender.clone();
             let reader = tokio::spawn(async move {
                 loop {
@@ -334,7 +334,7 @@ impl Launcher {
                 }
             });
             ranks.push(Rank {
-                sender,
+                outbox,
                 reader,
                 log,
                 stack,
@@ -394,8 +394,18 @@ impl Launcher {
         };
         match raw {
             Raw::Message(message, payload) => {
-                entry.greeted |= matches!(message, FromRank::Hello { .. });
-                self.ready.push_back((launch, rank, RankEvent::Message(message, payload)));
+                let hello = matches!(message, FromRank::Hello { .. });
+                // The kit says hello once, before anything of the repository runs: what it says can be believed.
+                let event = if hello == entry.greeted {
+                    RankEvent::Forged(format!(
+                        "{} hello",
+                        if hello { "a second" } else { "a message before its" }
+                    ))
+                } else {
+                    RankEvent::Message(message.bounded(), payload)
+                };
+                entry.greeted = true;
+                self.ready.push_back((launch, rank, event));
             }
             Raw::Forged(evidence) => self.ready.push_back((launch, rank, RankEvent::Forged(evidence))),
             Raw::Closed => {

@@ -21,6 +21,10 @@ use crate::ranks::{Network, WorldSetup};
 
 /// Launches in a row that may end without a finished case or a finding before the suite is given up.
 const FRUITLESS: u32 = 2;
+/// Bytes of test ids that a rank may collect, a little for each id on top: some 250,000 ids.
+const IDS_LIMIT: usize = 32 << 20;
+/// Notes on files that could not be collected.
+const NOTES_LIMIT: usize = 10_000;
 
 /// What a rank's outcome looks like that was killed by the memory limit.
 pub trait OutOfMemory {
@@ -234,6 +238,7 @@ impl OfficialRun<'_> {
         let mut by_rank: Vec<HashSet<Arc<str>>> = vec![HashSet::new(); size];
         let mut current: Vec<Option<String>> = vec![None; size];
         let mut waiting: BTreeSet<u32> = (0..self.suite.world).collect();
+        let mut collected_bytes = 0;
         let mut deadline = Instant::now() + patience;
         while !waiting.is_empty() {
             let Some((_, rank, event)) = self.launcher.next_event(deadline.min(self.suite.over)).await?
@@ -261,9 +266,18 @@ impl OfficialRun<'_> {
                 }
                 RankEvent::Message(FromRank::Uncollectable { file, exception, message, line }, _) => {
                     let at = line.map(|line| format!(" (line {line})")).unwrap_or_default();
+                    if self.file_notes.len() >= NOTES_LIMIT {
+                        self.forged(rank, "more broken files than any suite has");
+                        return Ok(None);
+                    }
                     self.note(&file, rank, &format!("{exception}: {message}{at}"));
                 }
                 RankEvent::Message(FromRank::Collected { ids, more }, _) => {
+                    collected_bytes += ids.iter().map(|id| id.len() + 64).sum::<usize>();
+                    if collected_bytes > IDS_LIMIT * size {
+                        self.forged(rank, "more test ids than any suite has");
+                        return Ok(None);
+                    }
                     for id in ids {
                         let id = match seen.get(id.as_str()) {
                             Some(known) => Arc::clone(known),
@@ -412,7 +426,7 @@ impl OfficialRun<'_> {
             return Ok(CaseEnd::NotStarted);
         }
         for rank in ranks {
-            world.send(*rank, &ToRank::Run { id, next }, &[]).await;
+            world.send(*rank, &ToRank::Run { id, next }, &[]);
         }
         self.events
             .emit(TrialEvent::CaseStarted { case: CaseId { suite: Suite::Official, id: id.to_string() } });
@@ -559,7 +573,7 @@ impl OfficialRun<'_> {
         if let Some(world) = self.launcher.world(launch) {
             for rank in 0..world.size {
                 if !world.is_dead(rank) {
-                    world.send(rank, &ToRank::Finish {}, &[]).await;
+                    world.send(rank, &ToRank::Finish {}, &[]);
                     waiting.insert(rank);
                 }
             }

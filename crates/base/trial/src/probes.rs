@@ -14,11 +14,15 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::events::{Events, TrialEvent};
+use crate::frames::{HEADER_LIMIT, PAYLOAD_LIMIT};
 use crate::judge::{Judge, JudgeError};
 use crate::launcher::{LaunchRequest, Launcher, LauncherError, RankEvent, RankExit, WorldLogs};
 use crate::messages::{FromJudge, FromRank, JudgeCase, JudgeReport, ObserveRequest, ToJudge, ToRank};
 use crate::meters::{Meters, Reading};
 use crate::ranks::{Network, WorldSetup};
+
+/// Bytes of plain values in all answers to one call: a quarter of a frame's header.
+const VALUES_LIMIT: usize = (HEADER_LIMIT / 4) as usize;
 
 /// Why the probes could not be run to their end.
 #[derive(Debug, thiserror::Error)]
@@ -407,7 +411,7 @@ impl ProbesRun<'_> {
                             observer: &request.observer,
                             inputs: &part.inputs,
                         };
-                        world.send(*rank, &message, bytes).await;
+                        world.send(*rank, &message, bytes);
                         false
                     }
                     _ => true,
@@ -449,7 +453,7 @@ impl ProbesRun<'_> {
                 Ok(())
             }
             RankEvent::Message(FromRank::Returned { call, value }, payload) => {
-                let answer = Answer { status: "returned", fields: json!({"value": value}), payload };
+                let answer = self.returned(call, value, payload);
                 self.answer(launch, rank, call, answer).await
             }
             RankEvent::Message(
@@ -488,6 +492,24 @@ impl ProbesRun<'_> {
                 self.fail_open_calls(launch, rank, "crashed", &fields).await
             }
         }
+    }
+
+    /// A rank's answer, where all answers to its call together fit into one frame to the judge: else it is the rank's failure,
+    /// since only its values make it so large.
+    fn returned(&self, call: u32, value: Value, payload: Vec<u8>) -> Answer {
+        let ranks = self.calls.get(&call).map_or(1, |call| call.ranks.len()).max(1);
+        let header = serde_json::to_vec(&value).map_or(usize::MAX, |text| text.len());
+        let (most, most_payload) = (VALUES_LIMIT / ranks, PAYLOAD_LIMIT as usize / ranks);
+        if header <= most && payload.len() <= most_payload {
+            return Answer { status: "returned", fields: json!({"value": value}), payload };
+        }
+        let message = format!(
+            "it returned {header} bytes of values and {} of arrays; {most} and {most_payload} are the most",
+            payload.len()
+        );
+        let fields = json!({"exception": "ValueTooLarge", "mro": ["ValueTooLarge", "ValueError"], "message": message,
+            "file": null, "line": null, "traceback": "", "kind": "unencodable"});
+        Answer { status: "raised", fields, payload: Vec::new() }
     }
 
     async fn fail_rank(&mut self, launch: u32, rank: u32, why: &str) -> Result<(), ProbesError> {

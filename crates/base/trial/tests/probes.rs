@@ -56,6 +56,13 @@ def misbehave(how):
         raise ValueError('of no use')
     if how == 'crash' and rank.rank == 1:
         os.abort()
+    if how == 'stop' and rank.rank == 1:
+        if os.fork() == 0:
+            parent = os.getppid()
+            while open(f'/proc/{parent}/wchan').read() not in ('unix_stream_data_wait', 'unix_stream_read_generic', '0'):
+                pass
+            os.kill(parent, 19)
+            os._exit(0)
     if how == 'hang' and rank.rank == 1:
         time.sleep(1000)
     return 1
@@ -195,4 +202,37 @@ def finds_no_repository(worlds, rng):
     expect.true(importlib.util.find_spec('lib') is None, 'the repository is not importable')
 ";
     assert_eq!(one(judge, "").0, Passed);
+}
+
+#[test]
+fn a_value_too_large_for_the_judge_is_the_patchs_failure_and_no_fault() {
+    let judge = "\
+@case(worlds=[2], checks='numbers')
+def gets_a_value(worlds, rng):
+    w = worlds.open()
+    expect.equal(len(w.observe('observe_lib.double', x='a' * (7 << 20))[0]['y']), 14 << 20)
+";
+    let (outcome, rejection, result) = one(judge, "");
+    assert_eq!((outcome, rejection), (Error, Some(Rejection::Broken)));
+    let ranks = &result.cases[0].judgement.as_ref().unwrap().ranks;
+    let exceptions: Vec<&str> = ranks
+        .iter()
+        .filter_map(|entry| entry.detail.as_ref())
+        .map(|detail| detail.exception.as_str())
+        .collect();
+    assert_eq!(exceptions, ["ValueTooLarge", "ValueTooLarge"]);
+}
+
+#[test]
+fn a_rank_that_stops_itself_between_calls_is_a_timeout_however_much_it_is_sent() {
+    let judge = "\
+@case(worlds=[2], checks='liveness')
+def answers_twice(worlds, rng):
+    w = worlds.open()
+    w.observe('observe_lib.misbehave', how='stop')
+    w.observe('observe_lib.double', deadline=4, x=np.zeros(4 << 20))
+    expect.true(True, 'reached')
+";
+    let (outcome, rejection, _) = one(judge, "");
+    assert_eq!((outcome, rejection), (Timeout, Some(Rejection::Broken)));
 }

@@ -206,3 +206,37 @@ fn a_tree_whose_own_package_is_hidden_by_an_installed_one_is_refused() {
     let error = ground.try_trial("").unwrap_err().to_string();
     assert!(error.contains("import numpy") && error.contains("installed package"), "{error}");
 }
+
+/// Code that finds the rank's own voice through the frames of its collection, and says something well sealed.
+fn ventriloquist(says: &str) -> String {
+    appended(&format!(
+        "\
+import sys
+def _voice():
+    frame = sys._getframe()
+    while frame:
+        for value in list(frame.f_locals.values()):
+            if type(value).__name__ == 'Official':
+                return value._tell
+        frame = frame.f_back
+_tell = _voice()
+while _tell:
+{says}"
+    ))
+}
+
+#[test]
+fn a_well_sealed_second_hello_is_tampering_and_not_the_tasks_mistake() {
+    let says = "    _tell({'type': 'hello', 'rank': 0, 'pid': 1, 'outside': ['lib']})\n    break";
+    let result = calibrated().trial(&ventriloquist(says));
+    assert_eq!(kinds(&result), [TamperingKind::ForgedRecord], "{:?}", result.tampering);
+    assert!(result.tampering[0].evidence.contains("second hello"), "{:?}", result.tampering);
+}
+
+#[test]
+fn test_ids_without_end_are_tampering_before_they_fill_the_memory() {
+    let says = "    _tell({'type': 'collected', 'more': True, 'ids': ['tests/x.py::' + 'y' * 500_000] * 10})";
+    let result = calibrated().trial(&ventriloquist(says));
+    assert_eq!(kinds(&result), [TamperingKind::ForgedRecord], "{:?}", result.tampering);
+    assert!(result.tampering[0].evidence.contains("more test ids"), "{:?}", result.tampering);
+}
