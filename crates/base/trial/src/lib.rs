@@ -6,11 +6,13 @@
 
 mod bytecode;
 mod calibrate;
+mod calls;
 mod devices;
 mod events;
 mod frames;
 mod inside;
 mod judge;
+mod judgement;
 mod launcher;
 mod looking;
 mod messages;
