@@ -678,7 +678,9 @@ impl ProbesRun<'_> {
             (_, Some("world")) if report.kinds().iter().all(|kind| kind == "missing" || kind == "hollow") => {
                 Some(Rejection::Trivial)
             }
-            _ => Some(Rejection::Broken),
+            (_, Some("world")) => Some(Rejection::Broken),
+            // The judge failed by itself.
+            _ => None,
         };
         let detail = (said != Outcome::Passed).then(|| {
             Box::new(Detail {
