@@ -12,8 +12,6 @@ use serde::de::DeserializeOwned;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
 
 /// Largest header, bytes.
 pub const HEADER_LIMIT: u32 = 16 << 20;
@@ -83,28 +81,12 @@ fn encode(key: &Key, direction: u8, seq: u32, header: &[u8], payload: &[u8]) -> 
     bytes
 }
 
-/// Numbers and seals frames.
-#[derive(Debug)]
-struct Encoder {
-    key: Key,
-    seq: u32,
-}
-
-impl Encoder {
-    /// The next frame's bytes.
-    fn frame<T: Serialize>(&mut self, message: &T, payload: &[u8]) -> Result<Vec<u8>, FrameError> {
-        let header = serde_json::to_vec(message).map_err(|error| FrameError::Senseless(error.to_string()))?;
-        let bytes = encode(&self.key, b'h', self.seq, &header, payload);
-        self.seq = self.seq.wrapping_add(1);
-        Ok(bytes)
-    }
-}
-
 /// Sends frames.
 #[derive(Debug)]
 pub struct Sender {
     stream: OwnedWriteHalf,
-    encoder: Encoder,
+    key: Key,
+    seq: u32,
 }
 
 impl Sender {
@@ -120,7 +102,19 @@ impl Sender {
         payload: &[u8],
         fds: &[BorrowedFd<'_>],
     ) -> Result<(), FrameError> {
-        let bytes = self.encoder.frame(message, payload)?;
+        let header = serde_json::to_vec(message).map_err(|error| FrameError::Senseless(error.to_string()))?;
+        self.send_written(&header, payload, fds).await
+    }
+
+    /// Sends one frame whose header is written already.
+    pub async fn send_written(
+        &mut self,
+        header: &[u8],
+        payload: &[u8],
+        fds: &[BorrowedFd<'_>],
+    ) -> Result<(), FrameError> {
+        let bytes = encode(&self.key, b'h', self.seq, header, payload);
+        self.seq = self.seq.wrapping_add(1);
         let mut start = 0;
         if !fds.is_empty() {
             let raw: Vec<RawFd> = fds.iter().map(|fd| fd.as_raw_fd()).collect();
@@ -140,46 +134,8 @@ impl Sender {
 
     /// Seals what follows with another key.
     pub fn rekey(&mut self, key: Key) {
-        self.encoder.key = key;
+        self.key = key;
     }
-}
-
-/// Sends frames to a side that may not read: what waits for it never holds the sender up.
-#[derive(Debug)]
-pub struct Outbox {
-    encoder: Encoder,
-    queue: mpsc::UnboundedSender<Vec<u8>>,
-    writer: JoinHandle<()>,
-}
-
-impl Outbox {
-    /// Queues one frame.
-    pub fn send<T: Serialize>(&mut self, message: &T, payload: &[u8]) -> Result<(), FrameError> {
-        let bytes = self.encoder.frame(message, payload)?;
-        // The writer ends where the other side did; that is told by its exit.
-        let _ = self.queue.send(bytes);
-        Ok(())
-    }
-}
-
-impl Drop for Outbox {
-    fn drop(&mut self) {
-        self.writer.abort();
-    }
-}
-
-/// Wraps our end of a socket pair to a side that may not read.
-pub fn patient_channel(stream: UnixStream, key: Key) -> (Outbox, Receiver) {
-    let (read, mut write) = stream.into_split();
-    let (queue, mut frames) = mpsc::unbounded_channel::<Vec<u8>>();
-    let writer = tokio::spawn(async move {
-        while let Some(bytes) = frames.recv().await {
-            if write.write_all(&bytes).await.is_err() {
-                return;
-            }
-        }
-    });
-    (Outbox { encoder: Encoder { key, seq: 0 }, queue, writer }, Receiver { stream: read, key, seq: 0 })
 }
 
 /// Receives frames.
@@ -269,7 +225,7 @@ fn preview(bytes: &[u8]) -> String {
 /// Wraps our end of a socket pair.
 pub fn channel(stream: UnixStream, key: Key) -> (Sender, Receiver) {
     let (read, write) = stream.into_split();
-    (Sender { stream: write, encoder: Encoder { key, seq: 0 } }, Receiver { stream: read, key, seq: 0 })
+    (Sender { stream: write, key, seq: 0 }, Receiver { stream: read, key, seq: 0 })
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::frames::{FrameError, Key, Outbox, Sender, channel, hex, patient_channel};
+use crate::frames::{FrameError, Key, Sender, channel, hex};
 use crate::messages::{FromLauncher, FromRank, LauncherUids, ToLauncher, ToRank};
 
 /// How long a dead rank's channel is still read, and how long a rank that closed its channel may take to die.
@@ -102,7 +102,9 @@ enum Raw {
 }
 
 struct Rank {
-    outbox: Outbox,
+    /// What the writer has yet to send.
+    outgoing: mpsc::UnboundedSender<(Vec<u8>, Vec<u8>)>,
+    writer: JoinHandle<()>,
     reader: JoinHandle<()>,
     log: LogSink,
     stack: LogSink,
@@ -130,10 +132,15 @@ impl World {
         self.ranks[rank as usize].dead
     }
 
-    /// Queues a message for a rank. One that does not read it (stopped, or dead) holds nobody up: its deadline stands.
+    /// Sends a rank a message; a rank that cannot be reached is about to be reported dead.
+    ///
+    /// Does not wait: one that never reads, since it was stopped or hangs, must not keep deadlines from being held.
     pub fn send(&mut self, rank: u32, message: &ToRank<'_>, payload: &[u8]) {
-        if let Err(error) = self.ranks[rank as usize].outbox.send(message, payload) {
-            tracing::debug!(rank, %error, "a rank cannot be reached");
+        match serde_json::to_vec(message) {
+            Ok(header) => {
+                let _ = self.ranks[rank as usize].outgoing.send((header, payload.to_vec()));
+            }
+            Err(error) => tracing::error!(rank, %error, "a message of ours cannot be written"),
         }
     }
 
@@ -315,7 +322,16 @@ impl Launcher {
         drop(handed);
         let mut ranks = Vec::new();
         for (rank, (stream, key, log, stack)) in parts.into_iter().enumerate() {
-            let (outbox, mut receiver) = patient_channel(stream, key);
+            let (mut sender, mut receiver) = channel(stream, key);
+            let (outgoing, mut waiting) = mpsc::unbounded_channel::<(Vec<u8>, Vec<u8>)>();
+            let writer = tokio::spawn(async move {
+                while let Some((header, payload)) = waiting.recv().await {
+                    if let Err(error) = sender.send_written(&header, &payload, &[]).await {
+                        tracing::debug!(rank, %error, "a rank cannot be reached");
+                        return;
+                    }
+                }
+            });
             let events = self.raw_sender.clone();
             let reader = tokio::spawn(async move {
                 loop {
@@ -334,7 +350,8 @@ impl Launcher {
                 }
             });
             ranks.push(Rank {
-                outbox,
+                outgoing,
+                writer,
                 reader,
                 log,
                 stack,
@@ -393,19 +410,14 @@ impl Launcher {
             return;
         };
         match raw {
+            // The one that comes before anything of the repository runs is to be believed.
+            Raw::Message(FromRank::Hello { .. }, _) if entry.greeted => {
+                let evidence = "a second greeting".to_string();
+                self.ready.push_back((launch, rank, RankEvent::Forged(evidence)));
+            }
             Raw::Message(message, payload) => {
-                let hello = matches!(message, FromRank::Hello { .. });
-                // The kit says hello once, before anything of the repository runs: what it says can be believed.
-                let event = if hello == entry.greeted {
-                    RankEvent::Forged(format!(
-                        "{} hello",
-                        if hello { "a second" } else { "a message before its" }
-                    ))
-                } else {
-                    RankEvent::Message(message.bounded(), payload)
-                };
-                entry.greeted = true;
-                self.ready.push_back((launch, rank, event));
+                entry.greeted |= matches!(message, FromRank::Hello { .. });
+                self.ready.push_back((launch, rank, RankEvent::Message(message, payload)));
             }
             Raw::Forged(evidence) => self.ready.push_back((launch, rank, RankEvent::Forged(evidence))),
             Raw::Closed => {
@@ -517,6 +529,7 @@ impl Launcher {
         self.ready.retain(|(l, ..)| *l != launch);
         let mut ranks = Vec::new();
         for rank in world.ranks {
+            rank.writer.abort();
             rank.reader.abort();
             rank.log.catch_up();
             rank.stack.catch_up();

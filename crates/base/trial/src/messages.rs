@@ -82,6 +82,20 @@ pub enum ToRank<'a> {
     Finish {},
 }
 
+/// Bytes kept of a name or message that a rank wrote: its kit writes 2,000 characters at most.
+pub const MESSAGE: usize = 8_000;
+/// Bytes kept of a traceback: its kit writes 16,000 characters at most.
+pub const TRACE: usize = 64_000;
+
+/// A text from a rank, cut where it is longer than its kit would have written.
+pub fn within(mut text: String, bytes: usize) -> String {
+    if text.len() > bytes {
+        text.truncate(text.floor_char_boundary(bytes));
+        text.push('…');
+    }
+    text
+}
+
 /// What a rank answers. Nothing in it is trusted.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -146,45 +160,6 @@ pub enum FromRank {
         kind: String,
     },
     Bye {},
-}
-
-/// Longest text that is kept of anything a rank says, bytes.
-const TEXT_LIMIT: usize = 20_000;
-
-/// The beginning of a text.
-fn cut(text: &mut String) {
-    if text.len() > TEXT_LIMIT {
-        let mut end = TEXT_LIMIT;
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
-        text.truncate(end);
-    }
-}
-
-impl FromRank {
-    /// The same with its texts cut: the kit bounds them, forgers do not.
-    pub fn bounded(mut self) -> FromRank {
-        match &mut self {
-            FromRank::Report { exception, message, file, longrepr, .. } => {
-                [exception, message, file, longrepr].into_iter().flatten().for_each(cut);
-            }
-            FromRank::Raised { exception, mro, message, file, traceback, kind, .. } => {
-                mro.truncate(100);
-                mro.iter_mut().chain([exception, message, traceback, kind]).chain(file).for_each(cut);
-            }
-            FromRank::Uncollectable { file, exception, message, .. } => {
-                [file, exception, message].into_iter().for_each(cut);
-            }
-            FromRank::Hello { .. }
-            | FromRank::Collecting { .. }
-            | FromRank::Collected { .. }
-            | FromRank::Started { .. }
-            | FromRank::Returned { .. }
-            | FromRank::Bye {} => {}
-        }
-        self
-    }
 }
 
 /// What the harness tells the judge; replies go as plain JSON values.

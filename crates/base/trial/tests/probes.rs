@@ -56,15 +56,22 @@ def misbehave(how):
         raise ValueError('of no use')
     if how == 'crash' and rank.rank == 1:
         os.abort()
-    if how == 'stop' and rank.rank == 1:
-        if os.fork() == 0:
-            parent = os.getppid()
-            while open(f'/proc/{parent}/wchan').read() not in ('unix_stream_data_wait', 'unix_stream_read_generic', '0'):
-                pass
-            os.kill(parent, 19)
-            os._exit(0)
     if how == 'hang' and rank.rank == 1:
         time.sleep(1000)
+    return 1
+
+@observer
+def text(count):
+    return 'x' * count
+
+@observer
+def stop_soon(x):
+    import signal, threading
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGSTOP)).start()
+
+@observer
+def nap(seconds):
+    time.sleep(seconds)
     return 1
 
 @observer
@@ -101,6 +108,10 @@ fn one(judge: &str, patch: &str) -> (Outcome, Option<Rejection>, TrialResult) {
     let case = &result.cases[0];
     let rejection = case.judgement.as_ref().unwrap().rejection;
     (case.vector[0].outcome, rejection, result.clone())
+}
+
+fn words(result: &TrialResult) -> Vec<Outcome> {
+    result.cases.iter().map(|case| case.vector[0].outcome).collect()
 }
 
 const NUMBERS: &str = "\
@@ -205,34 +216,58 @@ def finds_no_repository(worlds, rng):
 }
 
 #[test]
-fn a_value_too_large_for_the_judge_is_the_patchs_failure_and_no_fault() {
+fn what_no_judge_could_be_sent_is_the_ranks_own_error_and_no_fault() {
     let judge = "\
 @case(worlds=[2], checks='numbers')
-def gets_a_value(worlds, rng):
-    w = worlds.open()
-    expect.equal(len(w.observe('observe_lib.double', x='a' * (7 << 20))[0]['y']), 14 << 20)
+def each_fills_its_frame(worlds, rng):
+    expect.equal(worlds.open().observe('observe_lib.text', count=(16 << 20) - 100)[0], '')
+
+@case(worlds=[2], checks='numbers')
+def both_are_too_much_together(worlds, rng):
+    expect.equal(worlds.open().observe('observe_lib.text', count=9 << 20)[0], '')
+
+@case(worlds=[2], checks='numbers')
+def the_next_case_runs(worlds, rng):
+    expect.equal(worlds.open().observe('observe_lib.text', count=2)[0], 'xx')
 ";
-    let (outcome, rejection, result) = one(judge, "");
-    assert_eq!((outcome, rejection), (Error, Some(Rejection::Broken)));
-    let ranks = &result.cases[0].judgement.as_ref().unwrap().ranks;
-    let exceptions: Vec<&str> = ranks
-        .iter()
-        .filter_map(|entry| entry.detail.as_ref())
-        .map(|detail| detail.exception.as_str())
-        .collect();
-    assert_eq!(exceptions, ["ValueTooLarge", "ValueTooLarge"]);
+    let result = ground(judge).trial("");
+    assert_eq!((result.fault.as_ref(), result.tampering.as_slice()), (None, &[][..]));
+    assert_eq!(words(&result), [Error, Error, Passed]);
+    assert!(result.cases[0].vector[0].detail.as_ref().unwrap().message.contains("bytes of values"));
 }
 
 #[test]
-fn a_rank_that_stops_itself_between_calls_is_a_timeout_however_much_it_is_sent() {
+fn a_rank_that_stops_and_reads_no_more_keeps_no_deadline_from_being_held() {
     let judge = "\
-@case(worlds=[2], checks='liveness')
-def answers_twice(worlds, rng):
+@case(worlds=[2], checks='numbers')
+def goes_on_after_it(worlds, rng):
     w = worlds.open()
-    w.observe('observe_lib.misbehave', how='stop')
-    w.observe('observe_lib.double', deadline=4, x=np.zeros(4 << 20))
-    expect.true(True, 'reached')
+    w.observe('observe_lib.stop_soon', x=1)
+    import time
+    time.sleep(1)
+    expect.equal(w.observe('observe_lib.double', deadline=2, x=np.zeros(1 << 20))[0]['rank'], 0)
+
+@case(worlds=[2], checks='numbers')
+def the_next_case_runs(worlds, rng):
+    expect.equal(worlds.open().observe('observe_lib.text', count=2)[0], 'xx')
 ";
-    let (outcome, rejection, _) = one(judge, "");
-    assert_eq!((outcome, rejection), (Timeout, Some(Rejection::Broken)));
+    let result = ground(judge).trial("");
+    assert_eq!(result.fault, None);
+    assert_eq!(words(&result), [Timeout, Passed]);
+}
+
+#[test]
+fn calls_that_are_each_in_time_end_with_the_trials_time_as_a_timeout_and_no_fault() {
+    let judge = "\
+@case(worlds=[2], checks='numbers')
+def many_slow_calls(worlds, rng):
+    w = worlds.open()
+    for _ in range(100):
+        expect.equal(w.observe('observe_lib.nap', seconds=4)[0], 1)
+";
+    let mut ground = ground(judge);
+    ground.task.public.spec.timeouts.trial = 15.0;
+    let result = ground.trial("");
+    assert_eq!(result.fault, None);
+    assert_eq!(words(&result), [Timeout]);
 }
