@@ -414,13 +414,15 @@ impl<'a> Running<'a> {
     }
 
     /// Tells real cases from those that must fail, and takes one of those that did not for tampering.
-    fn sort_out(&mut self, workspace: &Workspace, cases: Vec<CaseResult>) {
-        for case in cases {
+    fn sort_out(&mut self, workspace: &Workspace, mut cases: Vec<CaseResult>) {
+        let must_fail = |case: &CaseResult| {
             let file = case.case.id.split("::").next().unwrap_or_default();
-            let Some(must_fail) = workspace.must_fail.get(file) else {
-                self.result.cases.push(case);
-                continue;
-            };
+            workspace.must_fail.get(file)
+        };
+        let laid: Vec<CaseResult> = cases.extract_if(.., |case| must_fail(case).is_some()).collect();
+        self.result.cases = cases;
+        for case in laid {
+            let Some(must_fail) = must_fail(&case) else { continue };
             let outcomes = case.outcomes();
             let (kind, what) = match must_fail {
                 MustFail::Canary { .. } => {

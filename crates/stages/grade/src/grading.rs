@@ -1,13 +1,13 @@
 //! Running what a plan asks for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
 use infradev_executor::{Ask, DeriveError, Executor, ExecutorError, GoldenChange, ReadyTask};
 use infradev_model::{
-    Calibration, Class, Classified, Digest, Fault, FaultKind, GRADE_SCHEMA, Grade, GradeDocument, Selection,
-    Suite, TrialResult, Verdict, Word, merge,
+    Calibration, CaseId, CaseResult, Class, Classified, Digest, Fault, FaultKind, GRADE_SCHEMA, Grade,
+    GradeDocument, Selection, Suite, TrialResult, Verdict, Word, merge,
 };
 use infradev_patch::Patch;
 use infradev_store::RunFolder;
@@ -225,12 +225,14 @@ impl<'a> TaskGrading<'a> {
 }
 
 fn failing(result: &TrialResult, calibration: &Calibration) -> Vec<(String, Word)> {
+    let results: HashMap<&CaseId, &CaseResult> = result.cases.iter().map(|case| (&case.case, case)).collect();
     let word = |case: &infradev_model::CalibratedCase| {
-        let found = result.cases.iter().find(|found| found.case == case.case);
+        let found = results.get(&case.case);
         found.map_or(Word::Missing, |found| merge(&found.outcomes(), &case.vector))
     };
-    let named = calibration.cases.iter().map(|case| (case.case.id.clone(), word(case)));
-    named.filter(|(_, word)| *word != Word::Passed).collect()
+    let words = calibration.cases.iter().map(|case| (case, word(case)));
+    let not_passed = words.filter(|(_, word)| *word != Word::Passed);
+    not_passed.map(|(case, word)| (case.case.id.clone(), word)).collect()
 }
 
 /// Cases that a sick node could have spoilt: crashes and timeouts with what they kept from running, where they are most of what
