@@ -716,20 +716,27 @@ impl ProbesRun<'_> {
         };
         let detail = (said != Outcome::Passed).then(|| {
             Box::new(Detail {
-                exception: report.exception.clone().unwrap_or_default(),
-                message: report.message.clone().unwrap_or_default(),
+                // The judge repeats what ranks said.
+                exception: within(report.exception.clone().unwrap_or_default(), MESSAGE),
+                message: within(report.message.clone().unwrap_or_default(), MESSAGE),
                 file: report.file.clone(),
                 line: report.line,
             })
         });
+        let mut expectations = report.expectations;
+        for made in &mut expectations {
+            for text in [&mut made.expected, &mut made.got, &mut made.detail] {
+                *text = within(std::mem::take(text), MESSAGE);
+            }
+        }
         let judgement = Judgement {
             seed,
             checks: case.checks.clone(),
             traits: case.traits.clone(),
             rejection,
-            expectations: report.expectations,
+            expectations,
             ranks,
-            text: report.longrepr.unwrap_or_default(),
+            text: within(report.longrepr.unwrap_or_default(), TRACE),
         };
         (RankOutcome { outcome, detail }, judgement)
     }
