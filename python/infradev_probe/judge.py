@@ -110,9 +110,9 @@ class Judge:
             self._uncollectable(os.path.relpath(str(collector.path), os.path.dirname(self._probes)), error)
 
     def _uncollectable(self, file: str, error: BaseException) -> None:
+        # What pytest raises of a syntax or import error is its own traceback; the cause is what the author wants to read.
         about = describe(error.__cause__ or error, self._probes)
-        message = str(error)[:2000] if isinstance(error, pytest.Collector.CollectError) else about["message"]
-        body = {"exception": about["exception"], "message": message, "line": about["line"]}
+        body = {name: about[name] for name in ("exception", "message", "line")}
         self._channel.send({"type": "uncollectable", "file": file, **body})
 
     def _tell_collected(self, items: list[Any]) -> None:

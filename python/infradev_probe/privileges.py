@@ -9,6 +9,7 @@ Sources: capabilities(7), prctl(2), setns(2), close_range(2).
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 from typing import Iterable
 
@@ -101,7 +102,7 @@ def _set_ids(uid: int, gid: int) -> None:
         raise PrivilegeError(f"became uid {os.getresuid()} gid {os.getresgid()} groups {os.getgroups()}")
 
 
-def become_rank(uid: int, gid: int) -> None:
+def become_rank(uid: int, gid: int, *, dumpable: bool = True) -> None:
     """Become ``uid``:``gid`` with no capability and no way to gain one; verified."""
     _set_ids(uid, gid)
     _libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
@@ -115,7 +116,7 @@ def become_rank(uid: int, gid: int) -> None:
     else:
         raise PrivilegeError("a rank could become root again")
     # a change of uid makes /proc/self root's own; the rank is an ordinary process and reads its maps and descriptors
-    set_dumpable(True)
+    set_dumpable(dumpable)
 
 
 def forbid_new_privileges() -> None:
@@ -123,6 +124,42 @@ def forbid_new_privileges() -> None:
     _prctl("PR_SET_NO_NEW_PRIVS", _PR_SET_NO_NEW_PRIVS, 1)
     if _prctl("PR_GET_NO_NEW_PRIVS", _PR_GET_NO_NEW_PRIVS) != 1:
         raise PrivilegeError("no_new_privs did not hold")
+
+
+class _Instruction(ctypes.Structure):
+    _fields_ = [("code", ctypes.c_uint16), ("yes", ctypes.c_uint8), ("no", ctypes.c_uint8), ("value", ctypes.c_uint32)]
+
+
+class _Program(ctypes.Structure):
+    _fields_ = [("length", ctypes.c_uint16), ("instructions", ctypes.POINTER(_Instruction))]
+
+
+#: By machine: the kernel's word for it, the number of seccomp, those of add_key, request_key and keyctl.
+_MACHINES = {"x86_64": (0xC000003E, 317, (248, 249, 250)), "aarch64": (0xC00000B7, 277, (217, 218, 219))}
+
+
+def forbid_keyrings() -> None:
+    """No call on the kernel's keyrings from here on, children included: a uid's own outlives all of its processes.
+
+    What one trial left there the next under the same uid would find; without uids it is the user's. Takes no_new_privs.
+    On another machine, or a kernel without seccomp, nothing is forbidden.
+    """
+    known = _MACHINES.get(os.uname().machine)
+    if known is None:
+        return
+    architecture, seccomp, calls = known
+    load, equal, at_least, answer = 0x20, 0x15, 0x35, 0x06
+    refused, allowed = 0x00050000 | errno.EPERM, 0x7FFF0000
+    # at the end: allowed, then refused; a jump counts the instructions that it leaves out
+    last = 4 + len(calls) + 1
+    steps = [(load, 0, 0, 4), (equal, 0, last - 2, architecture), (load, 0, 0, 0)]
+    # the numbers of x32, a second way to the same calls, begin here
+    steps += [(at_least, last - 4, 0, 0x40000000)]
+    steps += [(equal, last - (4 + i) - 1, 0, call) for i, call in enumerate(calls)]
+    steps += [(answer, 0, 0, allowed), (answer, 0, 0, refused)]
+    program = (_Instruction * len(steps))(*steps)
+    set_filter, spec_allow = 1, 4
+    _libc.syscall(seccomp, set_filter, spec_allow, ctypes.byref(_Program(len(steps), program)))
 
 
 def set_dumpable(yes: bool) -> None:

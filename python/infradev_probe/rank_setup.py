@@ -47,6 +47,7 @@ def prepare(
             privileges.become_rank(uid, gid)
         else:
             privileges.forbid_new_privileges()
+        privileges.forbid_keyrings()
         _die_first()
         faulthandler.enable(file=_STACK, all_threads=True)
         faulthandler.register(signal.SIGUSR1, file=_STACK, all_threads=True, chain=False)

@@ -52,8 +52,10 @@ class Sweeper:
             return
         if pid == 0:
             try:
+                # the launcher's own channel must not lie open in a process of their uid, nor its key readable there
+                privileges.close_from(0)
                 # raises unless every capability is down: with CAP_KILL left, the signal would reach the launcher
-                privileges.become_rank(uid, self._gid)
+                privileges.become_rank(uid, self._gid, dumpable=False)
                 os.kill(-1, signal.SIGKILL)
             finally:
                 os._exit(0)

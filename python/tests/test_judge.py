@@ -149,6 +149,17 @@ def test_a_judge_file_that_does_not_collect_is_told_beside_the_others(bench: Ben
     assert told["probes/judge_d.py"][0] == "SystemExit"
 
 
+def test_what_does_not_import_is_told_in_the_author_s_words(bench: Bench) -> None:
+    bench.judge("x = 1\ndef (", "judge_a.py")
+    bench.judge("import nothing_of_the_kind", "judge_b.py")
+    with bench.relay(2) as relay:
+        told = {each["file"]: (each["message"], each["line"]) for each in relay.uncollectable}
+    assert told == {
+        "probes/judge_a.py": ("invalid syntax", 4),
+        "probes/judge_b.py": ("No module named 'nothing_of_the_kind'", 3),
+    }
+
+
 def test_inputs_reach_each_rank_and_values_come_back(bench: Bench) -> None:
     report = bench.one(
         """

@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use ground::Ground;
+use ground::{GOLDEN, Ground};
 use harm::{Ended, Running, assert_nothing_left, no_process_of, passing_files, tells_an_end};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::signal::Signal;
@@ -267,4 +267,25 @@ async fn a_kill_without_a_sandbox_leaves_nothing_either() {
     let pids = [pid, last.pid()];
     last.end().await.exits(0);
     assert_nothing_left(here, &pids);
+}
+
+#[tokio::test]
+async fn a_grading_that_was_killed_repeats_neither_a_trial_nor_its_control_run() {
+    let ground = Ground::new();
+    for name in ["one", "other"] {
+        let crashing = GOLDEN.replace("return 3 * x", &format!("return __import__('os').abort()  # {name}"));
+        ground.write(&format!("patches/{name}/triple.patch"), &crashing);
+    }
+    let grade = ["grade", "pack", "--patches", "patches", "--json"];
+    let mut running = Running::start(ground.path(), &grade, &[]);
+    // Golden, base, base with its own tests; the two; the control run of one.
+    assert!((0..6).all(|_| running.says(tells_an_end)));
+    running.signal(Signal::SIGKILL);
+    assert!(running.end().await.err.contains("control run of golden"));
+    let ended = run(&ground, &grade).await.exits(0);
+    let recorded = ended.err.lines().filter(|line| line.ends_with("(recorded before)"));
+    assert_eq!(recorded.count(), 3, "{}", ended.err);
+    for graded in ended.json()["submissions"].as_array().unwrap() {
+        assert_eq!(graded["verdict"], "unresolved", "{graded:#}");
+    }
 }

@@ -4,6 +4,7 @@ mod ground;
 mod harm;
 
 use std::fs;
+use std::path::PathBuf;
 
 use ground::{Ground, MODEL};
 use harm::{Running, assert_nothing_left, no_process_of};
@@ -50,9 +51,10 @@ const HURTS: [Hurt; 16] = [
     Hurt {
         name: "many-files",
         body: "
-            os.mkdir('/tmp/many')
+            folder = f'/tmp/many-{time.monotonic_ns()}'
+            os.mkdir(folder)
             for number in range(100_000):
-                os.close(os.open(f'/tmp/many/{number}', os.O_CREAT | os.O_WRONLY))",
+                os.mknod(f'{folder}/{number}')",
         passes: true,
         spares: true,
     },
@@ -130,7 +132,7 @@ const HURTS: [Hurt; 16] = [
     Hurt {
         name: "workspace",
         body: "
-            for folder in ('/workspace', '/base', '/infradev', sys.prefix):
+            for folder in ('/workspace', '/base', '/infradev', sys.prefix, sys.pycache_prefix):
                 for root, folders, files in os.walk(folder):
                     for name in files:
                         path = os.path.join(root, name)
@@ -219,7 +221,8 @@ async fn a_patch_that_hurts_gets_its_own_verdict_and_leaves_nothing() {
     // The tree that all trials share is what its name says.
     let again = tempfile::tempdir().unwrap();
     let trees = fs::read_dir(here.join("home/builds/trees")).unwrap().flatten();
-    let trees: Vec<_> = trees.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+    let by_digest = |path: &PathBuf| path.is_dir() && path.file_name().is_some_and(|name| name.len() == 64);
+    let trees: Vec<_> = trees.map(|entry| entry.path()).filter(by_digest).collect();
     assert_eq!(trees.len(), 1);
     let digest = Trees::new(again.path()).of_folder(&trees[0]).unwrap().digest;
     assert_eq!(Some(digest.as_str()), trees[0].file_name().unwrap().to_str());

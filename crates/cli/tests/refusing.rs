@@ -104,6 +104,14 @@ const TABLE: &[Bad] = &[
         }
         g.edit("pack/tasks/zweite/task.toml", "id = \"triple\"", "id = \"zweite\"");
     }),
+    bad(
+        "a try at a world size that the task has not",
+        &["probe", "try", "pack", "zero", "--world", "3"],
+        |_| {},
+    ),
+    bad("a judge that is no Python", &["probe", "try", "pack", "zero"], |g| {
+        g.write("pack/tasks/triple/probes/judge_model.py", "x = 1\ndef (\n");
+    }),
     bad("no number of jobs", &["grade", "pack", "--patches", "golden", "--jobs", "0"], |_| {}),
 ];
 

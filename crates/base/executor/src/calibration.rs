@@ -64,7 +64,7 @@ impl Executor {
             ask.repeat = k;
             ask.shuffled = shuffled;
             let result = self.trial(run, ready, ask).await?;
-            self.refuse_golden(&task, world, &result)?;
+            self.refuse_golden(ready, world, &result)?;
             golden.push(result);
         }
         let mut ask = Ask::new("base", Arc::new(Vec::new()), world, Twins::Nothing);
@@ -85,9 +85,16 @@ impl Executor {
         Ok(Calibrated { calibration, golden, base })
     }
 
-    fn refuse_golden(&self, task: &str, world: u32, result: &TrialResult) -> Result<(), ExecutorError> {
+    fn refuse_golden(
+        &self,
+        ready: &ReadyTask,
+        world: u32,
+        result: &TrialResult,
+    ) -> Result<(), ExecutorError> {
+        let task = ready.task.id();
         if let Some(why) = &result.not_applied {
-            return Err(ExecutorError::GoldenNotApplied { task: task.to_string(), why: why.clone() });
+            let path = ready.task.folder.join("golden.patch");
+            return Err(ExecutorError::GoldenNotApplied { path, why: why.clone() });
         }
         if let Some(found) = result.tampering.first() {
             let evidence = found.evidence.clone();

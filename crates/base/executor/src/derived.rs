@@ -16,10 +16,10 @@ use crate::ready::ReadyTask;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum DeriveError {
-    #[error("task {task}: golden.patch: {why}")]
-    Golden { task: String, why: String },
-    #[error("task {task}: adversarial/{name}: {why}")]
-    Adversarial { task: String, name: String, why: String },
+    #[error("{path}: {why}")]
+    Golden { path: PathBuf, why: String },
+    #[error("{path}: {why}")]
+    Adversarial { path: PathBuf, why: String },
     #[error(transparent)]
     Hollow(#[from] HollowError),
     #[error(transparent)]
@@ -72,8 +72,7 @@ pub struct GoldenChange<'a> {
 impl<'a> GoldenChange<'a> {
     /// Lays out what golden touches.
     pub fn of(ready: &'a ReadyTask) -> Result<GoldenChange<'a>, DeriveError> {
-        let task = ready.task.id().to_string();
-        let wrong = |why: String| DeriveError::Golden { task: task.clone(), why };
+        let wrong = |why: String| DeriveError::Golden { path: ready.task.folder.join("golden.patch"), why };
         let patch = Patch::parse(&ready.task.golden).map_err(|error| wrong(error.to_string()))?;
         let folder = tempfile::tempdir().map_err(at(&tempfile::env::temp_dir()))?;
         let change = GoldenChange { ready, patch, folder };
@@ -124,10 +123,9 @@ impl<'a> GoldenChange<'a> {
 
     /// An adversarial patch as a submission.
     pub fn adversarial(&self, adversarial: &Adversarial) -> Result<Vec<u8>, DeriveError> {
-        let name = &adversarial.name;
+        let folder = self.ready.task.folder.join("adversarial");
         let wrong = |why: String| DeriveError::Adversarial {
-            task: self.ready.task.id().to_string(),
-            name: name.clone(),
+            path: folder.join(format!("{}.toml", adversarial.name)),
             why,
         };
         let spec = &adversarial.spec;

@@ -39,8 +39,8 @@ pub enum ExecutorError {
     TooFewGpus { wanted: u32, found: u32 },
     #[error("task {task}: golden could not be run at world size {world}: {}", fault.evidence)]
     GoldenFault { task: String, world: u32, fault: Fault },
-    #[error("task {task}: golden does not apply to its base: {why}")]
-    GoldenNotApplied { task: String, why: String },
+    #[error("{path}: does not apply to base: {why}")]
+    GoldenNotApplied { path: PathBuf, why: String },
     #[error("task {task}: golden is reported as tampering with its own tests: {evidence}")]
     GoldenTampers { task: String, evidence: String },
     #[error("task {task}: {why}")]

@@ -1,7 +1,7 @@
 //! A task made ready: its base tree on disk, its environment built, its devices named.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use infradev_model::{BaseSource, CalibrationKey, Digest, SealedTask};
@@ -45,6 +45,13 @@ impl ReadyTask {
     }
 }
 
+/// A file of the task's pack, by its path in the pack.
+fn pack_file(task: &SealedTask, path: &str) -> PathBuf {
+    // packs/<pack>/tasks/<id>
+    let pack = task.folder.parent().and_then(Path::parent);
+    pack.unwrap_or(Path::new("")).join(path)
+}
+
 impl Executor {
     /// Makes a task ready: base tree, environment, devices.
     pub async fn ready(&self, task: Arc<SealedTask>) -> Result<ReadyTask, ExecutorError> {
@@ -58,7 +65,7 @@ impl Executor {
             (Some(path), ..) => Definition::Interpreter { path: PathBuf::from(path) },
             (None, Some(lock), Some(path), Some(python)) => Definition::Lock {
                 lock: lock.clone(),
-                lock_path: PathBuf::from(path),
+                lock_path: pack_file(&task, path),
                 python: python.clone(),
             },
             _ => return Err(ExecutorError::NoEnvironment { task: task.id().to_string() }),

@@ -68,8 +68,10 @@ fn an_interpreter_is_found_behind_a_shim_that_does_not_lead_to_it() {
     fs::set_permissions(&shim, PermissionsExt::from_mode(0o755)).unwrap();
     symlink(known.python.canonicalize().unwrap(), behind.join("python3.11")).unwrap();
     symlink(real_uv(), tools.join("uv")).unwrap();
-    let path = std::env::join_paths([&shims, &tools, Path::new("/usr/bin"), Path::new("/bin")]).unwrap();
-    let output = child(BUILDER, &folder.path().join("envs")).env("PATH", path).run().unwrap();
+    // No other interpreter may be in view, neither the system's nor one that uv manages.
+    let path = std::env::join_paths([&shims, &tools]).unwrap();
+    let child = child(BUILDER, &folder.path().join("envs")).env("PATH", path);
+    let output = child.env("UV_PYTHON_INSTALL_DIR", pyenv.join("none")).run().unwrap();
     assert!(output.status.success(), "{}{}", stdout(&output), output.stderr_text());
 }
 

@@ -10,6 +10,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use infradev_model::Digest;
 use infradev_pyenv::Environment;
 use infradev_store::{StoreError, Tree, Trees};
 use infradev_supervise::Invocation;
@@ -26,7 +27,8 @@ pub fn bytecode(
     tree: &Tree,
     environment: &Environment,
 ) -> Result<Option<PathBuf>, StoreError> {
-    let name = format!("bytecode-{}", environment.python_version);
+    let how = Digest::of(COMPILE.as_bytes());
+    let name = format!("bytecode-{}-{}", environment.python_version, how.short());
     let made = trees.derived(tree, &name, |into| {
         compile(tree, environment, into)?;
         // The same modules in the places of base and of the patch's own runner configuration.

@@ -103,7 +103,17 @@ impl Sender {
         fds: &[BorrowedFd<'_>],
     ) -> Result<(), FrameError> {
         let header = serde_json::to_vec(message).map_err(|error| FrameError::Senseless(error.to_string()))?;
-        let bytes = encode(&self.key, b'h', self.seq, &header, payload);
+        self.send_written(&header, payload, fds).await
+    }
+
+    /// Sends one frame whose header is written already.
+    pub async fn send_written(
+        &mut self,
+        header: &[u8],
+        payload: &[u8],
+        fds: &[BorrowedFd<'_>],
+    ) -> Result<(), FrameError> {
+        let bytes = encode(&self.key, b'h', self.seq, header, payload);
         self.seq = self.seq.wrapping_add(1);
         let mut start = 0;
         if !fds.is_empty() {

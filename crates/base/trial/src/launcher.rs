@@ -102,7 +102,9 @@ enum Raw {
 }
 
 struct Rank {
-    sender: Sender,
+    /// What the writer has yet to send.
+    outgoing: mpsc::UnboundedSender<(Vec<u8>, Vec<u8>)>,
+    writer: JoinHandle<()>,
     reader: JoinHandle<()>,
     log: LogSink,
     stack: LogSink,
@@ -131,9 +133,14 @@ impl World {
     }
 
     /// Sends a rank a message; a rank that cannot be reached is about to be reported dead.
-    pub async fn send(&mut self, rank: u32, message: &ToRank<'_>, payload: &[u8]) {
-        if let Err(error) = self.ranks[rank as usize].sender.send(message, payload).await {
-            tracing::debug!(rank, %error, "a rank cannot be reached");
+    ///
+    /// Does not wait: one that never reads, since it was stopped or hangs, must not keep deadlines from being held.
+    pub fn send(&mut self, rank: u32, message: &ToRank<'_>, payload: &[u8]) {
+        match serde_json::to_vec(message) {
+            Ok(header) => {
+                let _ = self.ranks[rank as usize].outgoing.send((header, payload.to_vec()));
+            }
+            Err(error) => tracing::error!(rank, %error, "a message of ours cannot be written"),
         }
     }
 
@@ -315,7 +322,16 @@ impl Launcher {
         drop(handed);
         let mut ranks = Vec::new();
         for (rank, (stream, key, log, stack)) in parts.into_iter().enumerate() {
-            let (sender, mut receiver) = channel(stream, key);
+            let (mut sender, mut receiver) = channel(stream, key);
+            let (outgoing, mut waiting) = mpsc::unbounded_channel::<(Vec<u8>, Vec<u8>)>();
+            let writer = tokio::spawn(async move {
+                while let Some((header, payload)) = waiting.recv().await {
+                    if let Err(error) = sender.send_written(&header, &payload, &[]).await {
+                        tracing::debug!(rank, %error, "a rank cannot be reached");
+                        return;
+                    }
+                }
+            });
             let events = self.raw_sender.clone();
             let reader = tokio::spawn(async move {
                 loop {
@@ -334,7 +350,8 @@ impl Launcher {
                 }
             });
             ranks.push(Rank {
-                sender,
+                outgoing,
+                writer,
                 reader,
                 log,
                 stack,
@@ -393,6 +410,11 @@ impl Launcher {
             return;
         };
         match raw {
+            // The one that comes before anything of the repository runs is to be believed.
+            Raw::Message(FromRank::Hello { .. }, _) if entry.greeted => {
+                let evidence = "a second greeting".to_string();
+                self.ready.push_back((launch, rank, RankEvent::Forged(evidence)));
+            }
             Raw::Message(message, payload) => {
                 entry.greeted |= matches!(message, FromRank::Hello { .. });
                 self.ready.push_back((launch, rank, RankEvent::Message(message, payload)));
@@ -507,6 +529,7 @@ impl Launcher {
         self.ready.retain(|(l, ..)| *l != launch);
         let mut ranks = Vec::new();
         for rank in world.ranks {
+            rank.writer.abort();
             rank.reader.abort();
             rank.log.catch_up();
             rank.stack.catch_up();

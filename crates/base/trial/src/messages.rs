@@ -82,6 +82,20 @@ pub enum ToRank<'a> {
     Finish {},
 }
 
+/// Bytes kept of a name or message that a rank wrote: its kit writes 2,000 characters at most.
+pub const MESSAGE: usize = 8_000;
+/// Bytes kept of a traceback: its kit writes 16,000 characters at most.
+pub const TRACE: usize = 64_000;
+
+/// A text from a rank, cut where it is longer than its kit would have written.
+pub fn within(mut text: String, bytes: usize) -> String {
+    if text.len() > bytes {
+        text.truncate(text.floor_char_boundary(bytes));
+        text.push('…');
+    }
+    text
+}
+
 /// What a rank answers. Nothing in it is trusted.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]

@@ -16,11 +16,16 @@ use tokio::time::Instant;
 
 use crate::events::{Events, TrialEvent};
 use crate::launcher::{LaunchRequest, Launcher, LauncherError, RankEvent, RankExit, WorldLogs};
-use crate::messages::{FromRank, ToRank};
+use crate::messages::{FromRank, MESSAGE, TRACE, ToRank, within};
 use crate::ranks::{Network, WorldSetup};
 
 /// Launches in a row that may end without a finished case or a finding before the suite is given up.
 const FRUITLESS: u32 = 2;
+
+/// Bytes of ids that the ranks of one launch may tell: a hundred times the largest suite known.
+const COLLECTED: usize = 256 << 20;
+/// Notes on files that are kept.
+const NOTES: usize = 1_000;
 
 /// What a rank's outcome looks like that was killed by the memory limit.
 pub trait OutOfMemory {
@@ -232,6 +237,8 @@ impl OfficialRun<'_> {
         let mut order: Vec<Arc<str>> = Vec::new();
         let mut seen: HashSet<Arc<str>> = HashSet::new();
         let mut by_rank: Vec<HashSet<Arc<str>>> = vec![HashSet::new(); size];
+        let mut told = 0;
+        let mut begun: BTreeSet<(u32, String)> = BTreeSet::new();
         let mut current: Vec<Option<String>> = vec![None; size];
         let mut waiting: BTreeSet<u32> = (0..self.suite.world).collect();
         let mut deadline = Instant::now() + patience;
@@ -255,15 +262,26 @@ impl OfficialRun<'_> {
                 RankEvent::Message(FromRank::Hello { outside }, _) => self.outcome.outside.extend(outside),
                 RankEvent::Message(FromRank::Collecting { file }, _) => {
                     if files.contains(&file) {
-                        current[rank as usize] = Some(file);
+                        current[rank as usize] = Some(file.clone());
+                        // A file begins once on a rank: who says so again gains no time.
+                        if begun.insert((rank, file)) {
+                            deadline = Instant::now() + patience;
+                        }
                     }
-                    deadline = Instant::now() + patience;
                 }
                 RankEvent::Message(FromRank::Uncollectable { file, exception, message, line }, _) => {
                     let at = line.map(|line| format!(" (line {line})")).unwrap_or_default();
                     self.note(&file, rank, &format!("{exception}: {message}{at}"));
                 }
                 RankEvent::Message(FromRank::Collected { ids, more }, _) => {
+                    // An id takes more than its own length, here and in what is kept of the trial.
+                    told += ids.iter().map(|id| id.len() + 64).sum::<usize>();
+                    if told > COLLECTED {
+                        let why = format!("it collected more than {} MiB of ids", COLLECTED >> 20);
+                        let file = current[rank as usize].clone();
+                        self.uncollectable(file, rank, &why);
+                        return Ok(None);
+                    }
                     for id in ids {
                         let id = match seen.get(id.as_str()) {
                             Some(known) => Arc::clone(known),
@@ -310,7 +328,11 @@ impl OfficialRun<'_> {
     }
 
     fn note(&mut self, file: &str, rank: u32, why: &str) {
-        self.file_notes.entry((file.to_string(), why.to_string())).or_default().insert(rank);
+        if self.file_notes.len() >= NOTES {
+            return;
+        }
+        let (file, why) = (within(file.to_string(), MESSAGE), within(why.to_string(), MESSAGE));
+        self.file_notes.entry((file, why)).or_default().insert(rank);
     }
 
     /// Runs what is left of the plan on these ranks; true where the suite ends here.
@@ -412,7 +434,7 @@ impl OfficialRun<'_> {
             return Ok(CaseEnd::NotStarted);
         }
         for rank in ranks {
-            world.send(*rank, &ToRank::Run { id, next }, &[]).await;
+            world.send(*rank, &ToRank::Run { id, next }, &[]);
         }
         self.events
             .emit(TrialEvent::CaseStarted { case: CaseId { suite: Suite::Official, id: id.to_string() } });
@@ -540,8 +562,11 @@ impl OfficialRun<'_> {
             });
         }
         let detail = exception.map(|exception| {
-            let message = told(message.as_deref().unwrap_or_default(), longrepr.as_deref());
-            Box::new(Detail { exception, message, file, line })
+            let message = within(message.unwrap_or_default(), MESSAGE);
+            let longrepr = longrepr.map(|text| within(text, TRACE));
+            let message = told(&message, longrepr.as_deref());
+            let exception = within(exception, MESSAGE);
+            Box::new(Detail { exception, message, file: file.map(|file| within(file, MESSAGE)), line })
         });
         Some((RankOutcome { outcome, detail }, duration_s))
     }
@@ -550,7 +575,7 @@ impl OfficialRun<'_> {
         self.outcome.tampering.push(Tampering {
             kind: TamperingKind::ForgedRecord,
             rank: Some(rank),
-            evidence: format!("rank {rank}'s result channel carried {evidence}"),
+            evidence: within(format!("rank {rank}'s result channel carried {evidence}"), MESSAGE),
         });
     }
 
@@ -559,7 +584,7 @@ impl OfficialRun<'_> {
         if let Some(world) = self.launcher.world(launch) {
             for rank in 0..world.size {
                 if !world.is_dead(rank) {
-                    world.send(rank, &ToRank::Finish {}, &[]).await;
+                    world.send(rank, &ToRank::Finish {}, &[]);
                     waiting.insert(rank);
                 }
             }

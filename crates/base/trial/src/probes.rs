@@ -16,9 +16,18 @@ use tokio::time::Instant;
 use crate::events::{Events, TrialEvent};
 use crate::judge::{Judge, JudgeError};
 use crate::launcher::{LaunchRequest, Launcher, LauncherError, RankEvent, RankExit, WorldLogs};
-use crate::messages::{FromJudge, FromRank, JudgeCase, JudgeReport, ObserveRequest, ToJudge, ToRank};
+use crate::messages::{
+    FromJudge, FromRank, JudgeCase, JudgeReport, MESSAGE, ObserveRequest, TRACE, ToJudge, ToRank, within,
+};
 use crate::meters::{Meters, Reading};
 use crate::ranks::{Network, WorldSetup};
+
+/// What the answers to one call may hold in all: what the judge can be sent in one frame, its own fields left room for.
+const ANSWERED_TREES: u64 = 15 << 20;
+/// The same of their arrays.
+const ANSWERED_BYTES: u64 = 1 << 30;
+/// How long the judge may take to report once all that it waited for is over.
+const REPORT: Duration = Duration::from_secs(30);
 
 /// Why the probes could not be run to their end.
 #[derive(Debug, thiserror::Error)]
@@ -47,6 +56,8 @@ pub struct ProbeSuite<'a> {
     pub stop: Option<&'a (dyn Fn(&CaseResult) -> bool + Send + Sync)>,
     /// When the whole trial's time is over.
     pub over: Instant,
+    /// Whether golden is calibrated: then a lost judge is a fault.
+    pub golden: bool,
 }
 
 /// What came of the suite.
@@ -62,7 +73,7 @@ pub struct ProbesOutcome {
     pub outside: BTreeSet<String>,
     /// What ranks wrote.
     pub logs: Vec<WorldLogs>,
-    /// Whether ranks took the launcher with them: the trial ends there.
+    /// Whether ranks took the launcher or the judge with them: the trial ends there.
     pub lost: bool,
 }
 
@@ -71,6 +82,25 @@ struct Answer {
     status: &'static str,
     fields: Value,
     payload: Vec<u8>,
+    /// What `fields` take when written.
+    tree_bytes: u64,
+}
+
+impl Answer {
+    fn new(status: &'static str, fields: Value) -> Answer {
+        Answer { status, fields, payload: Vec::new(), tree_bytes: 0 }
+    }
+
+    /// In place of one that no judge could be sent.
+    fn too_much() -> Answer {
+        let message = format!(
+            "the ranks answered more than {ANSWERED_TREES} bytes of values or {ANSWERED_BYTES} bytes of arrays"
+        );
+        Answer::new(
+            "raised",
+            json!({"exception": "TooMuch", "mro": [], "message": message, "kind": "unencodable"}),
+        )
+    }
 }
 
 /// A call of an observer that some ranks have not answered.
@@ -109,6 +139,8 @@ struct ProbesRun<'a> {
     readings: HashMap<(u32, String), Reading>,
     /// Outcomes of ranks that went wrong during the current case.
     wrongs: Vec<RankOutcome>,
+    /// When no call of the current case is waited for any longer.
+    patience: Instant,
 }
 
 /// Runs the suite. An error is the harness's, or an author's.
@@ -134,6 +166,7 @@ pub async fn run(
         folders: HashMap::new(),
         readings: HashMap::new(),
         wrongs: Vec::new(),
+        patience: suite.over,
     };
     for (index, case) in suite.cases.iter().enumerate() {
         if Instant::now() >= suite.over {
@@ -142,7 +175,16 @@ pub async fn run(
         }
         match run.case(case).await {
             Err(ProbesError::Launcher(error)) if error.is_lost() && run.launcher.launched => {
-                run.lose(&error, &suite.cases[index..]);
+                let detail = error.detail(run.meters.struck());
+                run.lose(&detail, &suite.cases[index..]);
+                break;
+            }
+            // The judge copes with what golden answers; what ends it is what these ranks answered, as a control run shows
+            // where it was not.
+            Err(ProbesError::Judge(error)) if !suite.golden && run.launcher.launched => {
+                let message = format!("while it judged what this patch had answered: {error}");
+                let detail = Detail { exception: "JudgeLost".into(), message, ..Detail::default() };
+                run.lose(&detail, &suite.cases[index..]);
                 break;
             }
             result => result?,
@@ -171,10 +213,10 @@ impl ProbesRun<'_> {
         let first_launch = self.launcher.launches;
         let begin = Instant::now();
         // A case may wait for its ranks several times; the judge itself gets the same again on top.
-        let patience = Duration::from_secs_f64(self.suite.timeouts.case * 4.0 + 30.0);
+        self.patience = self.suite.over.min(begin + seconds_of(self.suite.timeouts.case * 4.0 + 30.0));
         let deadline_s = self.suite.timeouts.case;
         self.judge.send(&ToJudge::Run { id: &case.id, seed, deadline_s }, &[]).await?;
-        let report = self.serve(case, begin + patience).await?;
+        let report = self.serve(case).await?;
         self.close_all().await?;
         let (vector, judgement) = self.judgement(case, seed, report);
         let result = CaseResult {
@@ -189,9 +231,8 @@ impl ProbesRun<'_> {
         Ok(())
     }
 
-    /// The launcher is lost: the case that ran, and those that were left, went with it.
-    fn lose(&mut self, error: &LauncherError, cases: &[JudgeCase]) {
-        let detail = error.detail(self.meters.struck());
+    /// Launcher or judge is lost: the case that ran, and those that were left, went with it.
+    fn lose(&mut self, detail: &Detail, cases: &[JudgeCase]) {
         self.outcome.notes.push(format!("{}: {}", detail.exception, detail.message));
         self.outcome.lost = true;
         for case in cases {
@@ -209,9 +250,10 @@ impl ProbesRun<'_> {
     }
 
     /// Serves the judge until it reports.
-    async fn serve(&mut self, case: &JudgeCase, patience: Instant) -> Result<JudgeReport, ProbesError> {
+    async fn serve(&mut self, case: &JudgeCase) -> Result<JudgeReport, ProbesError> {
+        let last = self.patience + REPORT;
         loop {
-            let wake = self.calls.values().map(|call| call.deadline).min().unwrap_or(patience).min(patience);
+            let wake = self.calls.values().map(|call| call.deadline).min().unwrap_or(last).min(last);
             tokio::select! {
                 biased;
                 request = self.judge.next() => {
@@ -224,7 +266,7 @@ impl ProbesRun<'_> {
                 event = self.launcher.next_event(wake) => match event? {
                     Some((launch, rank, event)) => self.rank_event(launch, rank, event).await?,
                     None => {
-                        if Instant::now() >= patience {
+                        if Instant::now() >= last {
                             let message = format!("gave no report of {} in time", case.id);
                             return Err(JudgeError::Gone(message).into());
                         }
@@ -274,7 +316,7 @@ impl ProbesRun<'_> {
                 };
                 entry.waiter = Some(call);
                 if let Some(seconds) = deadline_s {
-                    entry.deadline = Instant::now() + seconds_of(seconds);
+                    entry.deadline = self.patience.min(Instant::now() + seconds_of(seconds));
                 }
                 self.settle(of).await
             }
@@ -391,7 +433,7 @@ impl ProbesRun<'_> {
             launch: request.world,
             ranks,
             answers: BTreeMap::new(),
-            deadline: Instant::now() + seconds_of(seconds),
+            deadline: self.patience.min(Instant::now() + seconds_of(seconds)),
             waiter: wait.then_some(request.call),
             failed: false,
         };
@@ -407,14 +449,14 @@ impl ProbesRun<'_> {
                             observer: &request.observer,
                             inputs: &part.inputs,
                         };
-                        world.send(*rank, &message, bytes).await;
+                        world.send(*rank, &message, bytes);
                         false
                     }
                     _ => true,
                 };
                 if gone {
                     let fields = json!({"message": "the rank had ended before this call"});
-                    call.answers.insert(*rank, Answer { status: "gone", fields, payload: Vec::new() });
+                    call.answers.insert(*rank, Answer::new("gone", fields));
                 }
             }
         }
@@ -449,7 +491,7 @@ impl ProbesRun<'_> {
                 Ok(())
             }
             RankEvent::Message(FromRank::Returned { call, value }, payload) => {
-                let answer = Answer { status: "returned", fields: json!({"value": value}), payload };
+                let answer = Answer { payload, ..Answer::new("returned", json!({"value": value})) };
                 self.answer(launch, rank, call, answer).await
             }
             RankEvent::Message(
@@ -460,8 +502,7 @@ impl ProbesRun<'_> {
                     "exception": exception, "mro": mro, "message": message, "file": file, "line": line,
                     "traceback": traceback, "kind": kind,
                 });
-                self.answer(launch, rank, call, Answer { status: "raised", fields, payload: Vec::new() })
-                    .await
+                self.answer(launch, rank, call, Answer::new("raised", fields)).await
             }
             RankEvent::Message(FromRank::Bye {}, _) => Ok(()),
             RankEvent::Message(other, _) => {
@@ -510,13 +551,19 @@ impl ProbesRun<'_> {
             .map(|(id, _)| *id)
             .collect();
         for call in open {
-            let answer = Answer { status, fields: fields.clone(), payload: Vec::new() };
+            let answer = Answer::new(status, fields.clone());
             self.answer(launch, rank, call, answer).await?;
         }
         Ok(())
     }
 
-    async fn answer(&mut self, launch: u32, rank: u32, of: u32, answer: Answer) -> Result<(), ProbesError> {
+    async fn answer(
+        &mut self,
+        launch: u32,
+        rank: u32,
+        of: u32,
+        mut answer: Answer,
+    ) -> Result<(), ProbesError> {
         let grace = Duration::from_secs_f64(self.suite.timeouts.grace);
         let fits = self.calls.get(&of).is_some_and(|call| {
             call.launch == launch && call.ranks.contains(&rank) && !call.answers.contains_key(&rank)
@@ -526,6 +573,15 @@ impl ProbesRun<'_> {
             return Ok(());
         }
         if let Some(call) = self.calls.get_mut(&of) {
+            answer.tree_bytes = written_bytes(&answer.fields);
+            let (trees, arrays) = call.answers.values().fold((0, 0), |(trees, arrays), given| {
+                (trees + given.tree_bytes, arrays + given.payload.len() as u64)
+            });
+            if trees + answer.tree_bytes > ANSWERED_TREES
+                || arrays + answer.payload.len() as u64 > ANSWERED_BYTES
+            {
+                answer = Answer::too_much();
+            }
             if answer.status != "returned" && !call.failed {
                 call.failed = true;
                 call.deadline = call.deadline.min(Instant::now() + grace);
@@ -561,7 +617,7 @@ impl ProbesRun<'_> {
                     ("timeout", "no answer within the call's time")
                 };
                 let fields = json!({"message": message, "stack": stack, "exception": "Timeout"});
-                let answer = Answer { status, fields, payload: Vec::new() };
+                let answer = Answer::new(status, fields);
                 self.wrongs.push(wrong(&answer));
                 if let Some(call) = self.calls.get_mut(&id) {
                     call.answers.insert(*rank, answer);
@@ -634,7 +690,7 @@ impl ProbesRun<'_> {
         self.outcome.tampering.push(Tampering {
             kind: TamperingKind::ForgedRecord,
             rank: Some(rank),
-            evidence: format!("rank {rank}'s result channel carried {evidence}"),
+            evidence: within(format!("rank {rank}'s result channel carried {evidence}"), MESSAGE),
         });
     }
 
@@ -691,6 +747,22 @@ impl JudgeReport {
     }
 }
 
+/// How many bytes a value takes when written.
+fn written_bytes(value: &Value) -> u64 {
+    struct Count(u64);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len() as u64;
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    serde_json::to_writer(&mut count, value).map_or(u64::MAX, |()| count.0)
+}
+
 /// What went wrong on a rank, as a vector's entry.
 fn wrong(answer: &Answer) -> RankOutcome {
     let text = |key: &str| answer.fields[key].as_str().unwrap_or_default().to_string();
@@ -700,16 +772,20 @@ fn wrong(answer: &Answer) -> RankOutcome {
         "peer_abort" | "gone" => Outcome::PeerAbort,
         _ => Outcome::Error,
     };
-    let mut message = text("message");
+    let mut message = within(text("message"), MESSAGE);
     for key in ["traceback", "stack"] {
-        let more = text(key);
+        let more = within(text(key), TRACE);
         if !more.is_empty() {
             message = format!("{message}\n{more}");
         }
     }
     let line = answer.fields["line"].as_u64().map(|line| line as u32);
     let file = answer.fields["file"].as_str().map(str::to_string);
-    RankOutcome::with(outcome, Detail { exception: text("exception"), message, file, line })
+    let exception = within(text("exception"), MESSAGE);
+    RankOutcome::with(
+        outcome,
+        Detail { exception, message, file: file.map(|file| within(file, MESSAGE)), line },
+    )
 }
 
 fn seconds_of(seconds: f64) -> Duration {

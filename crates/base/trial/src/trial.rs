@@ -346,7 +346,7 @@ impl<'a> Running<'a> {
         let brought = suspect.brought.join(", ");
         let hooked = outcome.tampering.iter().map(|found| (found.rank, found.evidence.clone()));
         let passed = outcome.cases.iter().filter_map(|case| {
-            let rank = case.outcomes().iter().position(does_not_fail)?;
+            let rank = case.outcomes().iter().position(passes)?;
             let word = case.vector[rank].outcome.word();
             Some((Some(rank as u32), format!("a case that must fail was reported as {word} on rank {rank}")))
         });
@@ -436,7 +436,7 @@ impl<'a> Running<'a> {
             };
             let trusted =
                 !matches!((must_fail, &self.spec.twins), (MustFail::Twin { .. }, Twins::Candidates));
-            let passed = outcomes.iter().position(does_not_fail);
+            let passed = outcomes.iter().position(passes);
             if let Some(rank) = passed.filter(|_| trusted) {
                 self.result.tampering.push(Tampering {
                     kind,
@@ -487,6 +487,7 @@ impl<'a> Running<'a> {
             case_seed: spec.case_seed,
             stop: spec.stop.as_deref(),
             over,
+            golden: matches!(spec.twins, Twins::Candidates),
         };
         let mut meters = SandboxMeters::new(&inside.sandbox);
         let outcome =
@@ -525,9 +526,10 @@ impl<'a> Running<'a> {
     }
 }
 
-/// Whether an outcome is none that a case which must fail can have.
-fn does_not_fail(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Passed | Outcome::Skipped | Outcome::Xfailed | Outcome::Xpassed)
+/// Whether an outcome is none that a case which must fail can have by honest means. A skip or an expected failure can be: a
+/// test skips where a feature is not there, a conftest skips all that needs a GPU; and neither makes a case pass.
+fn passes(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Passed | Outcome::Xpassed)
 }
 
 fn write_log(path: &Path, bytes: &[u8]) -> std::io::Result<()> {

@@ -178,8 +178,11 @@ impl Workspace {
         let base = listing(&parts.tree.path).map_err(at(&parts.tree.path))?;
         let mut names: BTreeMap<String, bool> = BTreeMap::new();
         for root in &parts.tests.import_roots {
+            // A plain folder of base may share its name with an installed package: only a patch that makes a package of it
+            // is then tested in the other's place, and that is no mistake of the task.
+            let packages = top_level_names(&base, root).into_iter();
             let in_base: BTreeSet<String> =
-                top_level_names(&base, root).into_iter().map(|name| name.name).collect();
+                packages.filter(|name| name.kind != TopLevelKind::Namespace).map(|name| name.name).collect();
             for name in top_level_names(&ours, root) {
                 let decides = name.kind != TopLevelKind::Namespace && in_base.contains(&name.name);
                 *names.entry(name.name).or_default() |= decides;

@@ -61,6 +61,20 @@ def misbehave(how):
     return 1
 
 @observer
+def text(count):
+    return 'x' * count
+
+@observer
+def stop_soon(x):
+    import signal, threading
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGSTOP)).start()
+
+@observer
+def nap(seconds):
+    time.sleep(seconds)
+    return 1
+
+@observer
 def hold(mebibytes):
     block = np.ones(mebibytes << 20, dtype=np.uint8)
     return int(block.sum() >> 20)
@@ -94,6 +108,10 @@ fn one(judge: &str, patch: &str) -> (Outcome, Option<Rejection>, TrialResult) {
     let case = &result.cases[0];
     let rejection = case.judgement.as_ref().unwrap().rejection;
     (case.vector[0].outcome, rejection, result.clone())
+}
+
+fn words(result: &TrialResult) -> Vec<Outcome> {
+    result.cases.iter().map(|case| case.vector[0].outcome).collect()
 }
 
 const NUMBERS: &str = "\
@@ -195,4 +213,61 @@ def finds_no_repository(worlds, rng):
     expect.true(importlib.util.find_spec('lib') is None, 'the repository is not importable')
 ";
     assert_eq!(one(judge, "").0, Passed);
+}
+
+#[test]
+fn what_no_judge_could_be_sent_is_the_ranks_own_error_and_no_fault() {
+    let judge = "\
+@case(worlds=[2], checks='numbers')
+def each_fills_its_frame(worlds, rng):
+    expect.equal(worlds.open().observe('observe_lib.text', count=(16 << 20) - 100)[0], '')
+
+@case(worlds=[2], checks='numbers')
+def both_are_too_much_together(worlds, rng):
+    expect.equal(worlds.open().observe('observe_lib.text', count=9 << 20)[0], '')
+
+@case(worlds=[2], checks='numbers')
+def the_next_case_runs(worlds, rng):
+    expect.equal(worlds.open().observe('observe_lib.text', count=2)[0], 'xx')
+";
+    let result = ground(judge).trial("");
+    assert_eq!((result.fault.as_ref(), result.tampering.as_slice()), (None, &[][..]));
+    assert_eq!(words(&result), [Error, Error, Passed]);
+    assert!(result.cases[0].vector[0].detail.as_ref().unwrap().message.contains("bytes of values"));
+}
+
+#[test]
+fn a_rank_that_stops_and_reads_no_more_keeps_no_deadline_from_being_held() {
+    let judge = "\
+@case(worlds=[2], checks='numbers')
+def goes_on_after_it(worlds, rng):
+    w = worlds.open()
+    w.observe('observe_lib.stop_soon', x=1)
+    import time
+    time.sleep(1)
+    expect.equal(w.observe('observe_lib.double', deadline=2, x=np.zeros(1 << 20))[0]['rank'], 0)
+
+@case(worlds=[2], checks='numbers')
+def the_next_case_runs(worlds, rng):
+    expect.equal(worlds.open().observe('observe_lib.text', count=2)[0], 'xx')
+";
+    let result = ground(judge).trial("");
+    assert_eq!(result.fault, None);
+    assert_eq!(words(&result), [Timeout, Passed]);
+}
+
+#[test]
+fn calls_that_are_each_in_time_end_with_the_trials_time_as_a_timeout_and_no_fault() {
+    let judge = "\
+@case(worlds=[2], checks='numbers')
+def many_slow_calls(worlds, rng):
+    w = worlds.open()
+    for _ in range(100):
+        expect.equal(w.observe('observe_lib.nap', seconds=4)[0], 1)
+";
+    let mut ground = ground(judge);
+    ground.task.public.spec.timeouts.trial = 15.0;
+    let result = ground.trial("");
+    assert_eq!(result.fault, None);
+    assert_eq!(words(&result), [Timeout]);
 }

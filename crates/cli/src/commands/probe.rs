@@ -208,7 +208,13 @@ async fn find(
     world: Option<u32>,
     wanted: &str,
 ) -> Result<(u32, String), Failure> {
-    let worlds = world.map_or_else(|| task.task.public.spec.worlds.clone(), |world| vec![world]);
+    let known = &task.task.public.spec.worlds;
+    if let Some(world) = world.filter(|world| !known.contains(world)) {
+        let known: Vec<String> = known.iter().map(u32::to_string).collect();
+        let message = format!("task {} runs at no world size {world}", task.task.id());
+        return Err(Failure::usage(message).hint(format!("its `worlds` are {}", known.join(", "))));
+    }
+    let worlds = world.map_or_else(|| known.clone(), |world| vec![world]);
     let mut all: Vec<String> = Vec::new();
     for world in worlds {
         let cases = executor.probe_cases(task, world).await?;
@@ -228,7 +234,10 @@ async fn find(
     }
     let message = format!("task {} has no probe case `{wanted}`", task.task.id());
     Err(Failure::usage(message).hint(if all.is_empty() {
-        "it has no probes for that world size; put them into its folder `probes`".to_string()
+        match world {
+            Some(world) => format!("none of its probes is for world size {world}"),
+            None => "it has no probes; put them into its folder `probes`".to_string(),
+        }
     } else {
         format!("its cases are{}", list_of(all.iter().map(String::as_str)))
     }))

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use futures_util::future::try_join_all;
 use infradev_executor::{Ask, DeriveError, Executor, ExecutorError, GoldenChange, ReadyTask};
 use infradev_model::{
-    Calibration, CaseId, CaseResult, Class, Classified, Fault, FaultKind, GRADE_SCHEMA, Grade, GradeDocument,
-    Selection, Suite, TrialResult, Verdict, Word, merge,
+    Calibration, CaseId, CaseResult, Class, Classified, Digest, Fault, FaultKind, GRADE_SCHEMA, Grade,
+    GradeDocument, Selection, Suite, TrialResult, Verdict, Word, merge,
 };
 use infradev_patch::Patch;
 use infradev_store::RunFolder;
@@ -180,7 +180,10 @@ impl<'a> TaskGrading<'a> {
             ask.repeat = attempt;
             let mut result = self.executor.trial(self.run, &self.ready, ask.clone()).await?;
             let Some(suspicion) = suspicion(&result, calibration) else { return Ok(result) };
-            let Some(fault) = self.control(world, calibration, &suspicion).await? else { return Ok(result) };
+            let of = result.inputs.key();
+            let Some(fault) = self.control(world, calibration, &suspicion, &of).await? else {
+                return Ok(result);
+            };
             if attempt == CONTROL_RETRIES {
                 result.fault = Some(fault);
                 return Ok(result);
@@ -196,12 +199,13 @@ impl<'a> TaskGrading<'a> {
         world: u32,
         calibration: &Calibration,
         suspicion: &[(String, Word)],
+        trial: &Digest,
     ) -> Result<Option<Fault>, GradeError> {
         let golden = Arc::new(self.ready.task.golden.clone());
         let mut ask =
             Ask::new("control run of golden", golden, world, Twins::Calibrated(calibration.twins.clone()));
-        // A control is for this moment alone: never an old record.
-        ask.seed = Some(rand::random());
+        // A control is for this trial alone: its record serves a run that is resumed, and no other trial.
+        ask.seed = u64::from_str_radix(&trial.as_str()[..16], 16).ok();
         ask.selection = Selection::Both;
         let result = self.executor.trial(self.run, &self.ready, ask).await?;
         if let Some(fault) = result.fault {
