@@ -5,6 +5,7 @@
 # make upstream MEGATRON=path/of/a/clone   tasks of Megatron-LM's own pull requests: minutes; 3 GB of packages once
 # make kill-test   kill -9 at 50 instants of one acceptance of the core pack, resuming after each
 # make docs    the book, into docs/book (needs mdbook)
+# make install the program, into ~/.cargo/bin
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
@@ -14,7 +15,7 @@ SHELL := /bin/bash
 IN := source tools/env.sh
 
 help:
-	@sed -n 's/^# //p' Makefile | head -6
+	@sed -n 's/^# make/make/p' Makefile
 
 setup:
 	@tools/setup.sh
@@ -48,7 +49,7 @@ kill-test:
 	    cargo test --package infradev-cli --test kill -- --nocapture
 
 check:
-	@tools/setup.sh
+	@tools/setup.sh check
 	$(IN)
 	cargo fmt --all -- --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings

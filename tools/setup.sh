@@ -40,6 +40,13 @@ if missing uv; then
     missing uv && fail "pip installed uv, yet .tools/bin/uv is not there"
 fi
 
+if [ "${1:-}" = check ]; then
+    # rustup's minimal profile has neither.
+    for component in fmt clippy; do
+        cargo "$component" --version >/dev/null 2>&1 || fail "cargo $component is not here; rustup component add rustfmt clippy"
+    done
+fi
+
 if [ "${1:-}" = tests ]; then
     # The kit's own tests: an environment of their own, from a hashed lock.
     venv="$root/.tools/kit-tests"

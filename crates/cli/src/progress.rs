@@ -50,7 +50,7 @@ impl Shown {
             Way::Nothing => {}
             Way::Lines => report::note(text),
             Way::Bars { all, .. } => {
-                let _ = all.println(text);
+                let _ = all.println(report::visible(text));
             }
         }
     }

@@ -1,5 +1,6 @@
 //! How errors and results reach the person: stderr for words, stdout for results.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::Write;
 use std::process::ExitCode;
@@ -69,7 +70,26 @@ const RED: anstyle::Style = anstyle::AnsiColor::Red.on_default().bold();
 const YELLOW: anstyle::Style = anstyle::AnsiColor::Yellow.on_default().bold();
 const CYAN: anstyle::Style = anstyle::AnsiColor::Cyan.on_default().bold();
 
+/// A text with its control characters written out, line ends and tabs apart. What a patch under test says (an exception's
+/// message, a log) is printed to a terminal, where an escape sequence could rewrite the verdict.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    let control = |c: char| c.is_control() && c != '\n' && c != '\t';
+    if !text.contains(control) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if control(c) {
+            shown.extend(c.escape_default());
+        } else {
+            shown.push(c);
+        }
+    }
+    Cow::Owned(shown)
+}
+
 fn say(word: &str, style: anstyle::Style, text: &str) {
+    let text = visible(text);
     let colon = if text.is_empty() { "" } else { ": " };
     let _ = writeln!(anstream::stderr().lock(), "{style}{word}{style:#}{colon}{text}");
 }
@@ -81,7 +101,7 @@ pub fn warn(text: impl Display) {
 
 /// A line on stderr.
 pub fn note(text: impl Display) {
-    let _ = writeln!(anstream::stderr().lock(), "{text}");
+    let _ = writeln!(anstream::stderr().lock(), "{}", visible(&text.to_string()));
 }
 
 /// Text on stdout. A reader that has gone (`| head`) is no error.
@@ -100,4 +120,15 @@ pub fn print_json(document: &impl serde::Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(document)
         .map_err(|error| Failure::fault(format!("cannot write the document: {error}")))?;
     print(text + "\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::visible;
+
+    #[test]
+    fn escape_sequences_are_written_out_and_lines_kept() {
+        assert_eq!(visible("a\tb\nc \u{e9}"), "a\tb\nc \u{e9}");
+        assert_eq!(visible("\u{1b}[2Jgone\r\u{9b}1m"), "\\u{1b}[2Jgone\\r\\u{9b}1m");
+    }
 }

@@ -4,6 +4,8 @@ use std::fmt::Write;
 
 use anstyle::{AnsiColor, Style};
 
+use crate::report::visible;
+
 /// Text with the colour that it has on a terminal.
 #[derive(Debug, Clone, Default)]
 pub struct Cell {
@@ -12,19 +14,23 @@ pub struct Cell {
 }
 
 impl Cell {
+    fn styled(text: impl Into<String>, style: Style) -> Cell {
+        Cell { text: visible(&text.into()).into_owned(), style }
+    }
+
     /// Good news.
     pub fn good(text: impl Into<String>) -> Cell {
-        Cell { text: text.into(), style: AnsiColor::Green.on_default() }
+        Cell::styled(text, AnsiColor::Green.on_default())
     }
 
     /// Bad news.
     pub fn bad(text: impl Into<String>) -> Cell {
-        Cell { text: text.into(), style: AnsiColor::Red.on_default() }
+        Cell::styled(text, AnsiColor::Red.on_default())
     }
 
     /// News that need a look.
     pub fn odd(text: impl Into<String>) -> Cell {
-        Cell { text: text.into(), style: AnsiColor::Yellow.on_default() }
+        Cell::styled(text, AnsiColor::Yellow.on_default())
     }
 
     /// Good where it holds.
@@ -35,7 +41,7 @@ impl Cell {
 
 impl<T: Into<String>> From<T> for Cell {
     fn from(text: T) -> Cell {
-        Cell { text: text.into(), style: Style::new() }
+        Cell::styled(text, Style::new())
     }
 }
 

@@ -75,6 +75,10 @@ const TABLE: &[Bad] = &[
     bad("a patch for a task that is not there", &["grade", "pack", "--patches", "folder"], |g| {
         g.write("folder/other.patch", GOLDEN);
     }),
+    bad("two files for one submission", &["grade", "pack", "--patches", "folder"], |g| {
+        g.write("folder/triple.diff", GOLDEN);
+        g.write("folder/triple.patch", GOLDEN);
+    }),
     bad("one patch for two tasks", &["grade", "pack", "--patches", "one.patch"], |g| {
         g.write("one.patch", GOLDEN);
         for file in ["task.toml", "spec.md", "contract.toml", "golden.patch", "official.patch"] {
@@ -95,6 +99,12 @@ const TABLE: &[Bad] = &[
     }),
     bad("a prediction for no task", PREDICTIONS, |g| {
         g.write("p.jsonl", r#"{"instance_id": "x", "model_name_or_path": "m", "model_patch": ""}"#);
+    }),
+    bad("a model's name that would rewrite the screen", PREDICTIONS, |g| {
+        g.write(
+            "p.jsonl",
+            r#"{"instance_id": "triple", "model_name_or_path": "m\u001b[2J", "model_patch": ""}"#,
+        );
     }),
     bad("no such run", &["run", "show", "grade-2026"], |_| {}),
     bad("no such schema", &["schema", "grades"], |_| {}),

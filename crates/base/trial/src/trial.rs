@@ -344,7 +344,9 @@ impl<'a> Running<'a> {
         let mut meters = SandboxMeters::new(&inside.sandbox);
         let outcome = official::run(&mut inside.launcher, &setup, &suite, &Silent, &mut meters).await?;
         let brought = suspect.brought.join(", ");
-        let hooked = outcome.tampering.iter().map(|found| (found.rank, found.evidence.clone()));
+        let laid: Vec<&String> = suspect.files.iter().collect();
+        let hooked =
+            outcome.tampering.iter().map(|found| (found.rank, said_of(&laid, found.evidence.clone())));
         let passed = outcome.cases.iter().filter_map(|case| {
             let rank = case.outcomes().iter().position(passes)?;
             let word = case.vector[rank].outcome.word();
@@ -395,8 +397,12 @@ impl<'a> Running<'a> {
         if let Some(first) = outcome.first_case {
             self.result.timing.first_case_s = first.duration_since(ready).as_secs_f64();
         }
-        self.result.tampering.extend(outcome.tampering);
-        self.result.notes.extend(outcome.notes);
+        let laid: Vec<&String> = workspace.must_fail.keys().collect();
+        self.result.tampering.extend(outcome.tampering.into_iter().map(|mut found| {
+            found.evidence = said_of(&laid, found.evidence);
+            found
+        }));
+        self.result.notes.extend(outcome.notes.into_iter().map(|note| said_of(&laid, note)));
         self.keep_logs("official", &outcome.logs);
         self.refuse_outside(workspace, &outcome.outside)?;
         self.sort_out(workspace, outcome.cases);
@@ -552,6 +558,14 @@ fn wanted_ids(workspace: &Workspace) -> impl Fn(&str) -> bool + Send + Sync + 's
             }
         }
     }
+}
+
+/// A sentence about a test file, marked where no reader knows the file: the harness laid it.
+fn said_of(laid: &[&String], sentence: String) -> String {
+    if laid.iter().any(|file| sentence.starts_with(file.as_str())) {
+        return format!("the harness's own {sentence}");
+    }
+    sentence
 }
 
 /// CPU seconds of this process so far.

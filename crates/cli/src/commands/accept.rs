@@ -9,7 +9,7 @@ use infradev_accept::AcceptPlan;
 use infradev_model::{AcceptDocument, Acceptance};
 
 use crate::cli::{AcceptArgs, Global};
-use crate::report::{self, Failure};
+use crate::report::{self, Failure, visible};
 use crate::session::{self, Session};
 use crate::tables::{Cell, Table};
 
@@ -99,7 +99,7 @@ pub fn reasons(document: &AcceptDocument) -> String {
         let word = if record.accepted { "accepted" } else { "not accepted" };
         let _ = write!(text, "\n{}: {word}\n", record.id);
         for line in lines {
-            let _ = writeln!(text, "  {}", line.replace('\n', "\n    "));
+            let _ = writeln!(text, "  {}", visible(&line).replace('\n', "\n    "));
         }
     }
     text

@@ -9,7 +9,7 @@ use infradev_grade::{Content, GradePlan, Submission, submissions};
 use infradev_model::{Grade, GradeDocument, SealedTask, Verdict};
 
 use crate::cli::{Global, GradeArgs};
-use crate::report::{self, Failure};
+use crate::report::{self, Failure, visible};
 use crate::session::{self, Session};
 use crate::tables::{Cell, Table};
 
@@ -125,7 +125,7 @@ pub fn reasons(document: &GradeDocument) -> String {
         for grade in said {
             let _ = write!(text, "\n{} · {}: {}\n", grade.task, grade.submission, grade.verdict.word());
             for reason in &grade.reasons {
-                let _ = writeln!(text, "  {}", reason.replace('\n', "\n    "));
+                let _ = writeln!(text, "  {}", visible(reason).replace('\n', "\n    "));
             }
         }
     }

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::cli::{Global, ListProbesArgs, SandboxWord, TryArgs};
 use crate::progress::counted;
-use crate::report::{self, Failure};
+use crate::report::{self, Failure, visible};
 use crate::session::{self, Session, nearest};
 use crate::tables::{Cell, Table, short};
 use crate::terminal;
@@ -299,12 +299,12 @@ fn text(
     if let Some(entry) = found.and_then(|found| found.vector.first())
         && let Some(detail) = &entry.detail
     {
-        let _ = writeln!(text, "\n{}{}: {}", place(detail), detail.exception, detail.message);
+        let _ = writeln!(text, "\n{}{}: {}", place(detail), detail.exception, visible(&detail.message));
     }
     text.push_str(&ranks_text(&judgement.ranks));
     if word != "passed" {
         for log in logs.iter().filter(|log| !log.text.trim().is_empty()) {
-            let _ = writeln!(text, "\n{} wrote\n  {}", log.rank, log.text.replace('\n', "\n  "));
+            let _ = writeln!(text, "\n{} wrote\n  {}", log.rank, visible(&log.text).replace('\n', "\n  "));
         }
     }
     let again = format!("--seed {} --world {world}", judgement.seed);
@@ -333,7 +333,7 @@ fn ranks_text(ranks: &[RankOutcome]) -> String {
     for (rank, entry) in ranks.iter().enumerate() {
         let Some(detail) = &entry.detail else { continue };
         let word = entry.outcome.word();
-        let message = detail.message.replace('\n', "\n  ");
+        let message = visible(&detail.message).replace('\n', "\n  ");
         let _ = write!(text, "\nrank {rank} {word}: {}{}: {message}\n", place(detail), detail.exception);
     }
     text

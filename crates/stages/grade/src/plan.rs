@@ -58,6 +58,10 @@ pub enum SubmissionError {
     Unknown { path: PathBuf },
     #[error("{path}:{line}: a second submission of {name} for {task}; the first is on line {first}")]
     Duplicate { path: PathBuf, line: usize, first: usize, name: String, task: String },
+    #[error("{path}:{line}: key `model_name_or_path`: is empty or holds a control character")]
+    Name { path: PathBuf, line: usize },
+    #[error("{path}: a second submission of {name} for {task}; the first is {first}", first = .first.display())]
+    SecondFile { path: PathBuf, first: PathBuf, name: String, task: String },
     #[error("{path}{}: there is no task {task} in the pack", line.map(|line| format!(":{line}")).unwrap_or_default())]
     NoTask { path: PathBuf, line: Option<usize>, task: String, known: Vec<String> },
     #[error("{path}: holds no patch: name them <task>.patch, or <name>/<task>.patch")]
@@ -171,12 +175,16 @@ fn folder(path: &Path, tasks: &[Arc<SealedTask>]) -> Result<Vec<Submission>, Sub
         Ok(found)
     };
     let mut submissions = Vec::new();
+    let mut seen: BTreeMap<(String, String), PathBuf> = BTreeMap::new();
     let mut take = |file: &Path, name: String| -> Result<(), SubmissionError> {
         if file.extension().is_none_or(|extension| extension != "patch" && extension != "diff") {
             return Ok(());
         }
         let task = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         known(file, None, &task, tasks)?;
+        if let Some(first) = seen.insert((task.clone(), name.clone()), file.to_path_buf()) {
+            return Err(SubmissionError::SecondFile { path: file.to_path_buf(), first, name, task });
+        }
         submissions.push(Submission { task, name, content: Content::Patch(read(file)?) });
         Ok(())
     };
@@ -213,6 +221,9 @@ fn predictions(path: &Path, tasks: &[Arc<SealedTask>]) -> Result<Vec<Submission>
         })?;
         let Prediction { instance_id: task, model_name_or_path: name, model_patch } = prediction;
         known(path, Some(number), &task, tasks)?;
+        if name.trim().is_empty() || name.contains(char::is_control) {
+            return Err(SubmissionError::Name { path: path.to_path_buf(), line: number });
+        }
         if let Some(first) = seen.insert((task.clone(), name.clone()), number) {
             return Err(SubmissionError::Duplicate {
                 path: path.to_path_buf(),

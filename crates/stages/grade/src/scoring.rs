@@ -115,7 +115,8 @@ fn decide(grade: &mut Grade, trials: &[(&Calibration, &TrialResult)]) {
         let named = grade.failing.iter().take(NAMED).map(say);
         let mut reasons: Vec<String> = named.collect();
         if grade.failing.len() > NAMED {
-            reasons.push(format!("and {} more cases", grade.failing.len() - NAMED));
+            let more = grade.failing.len() - NAMED;
+            reasons.push(format!("and {more} more case{}", if more == 1 { "" } else { "s" }));
         }
         for (_, trial) in trials {
             reasons.extend(trial.notes.iter().filter(|note| !grade.reasons.contains(note)).cloned());
