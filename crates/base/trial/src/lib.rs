@@ -11,6 +11,7 @@ mod events;
 mod frames;
 mod inside;
 mod judge;
+mod judgement;
 mod launcher;
 mod looking;
 mod messages;

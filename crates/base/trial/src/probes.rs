@@ -6,8 +6,8 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use infradev_model::{
-    CaseId, CaseResult, Detail, DigestBuilder, Judgement, Outcome, RankOutcome, Rejection, Suite, Tampering,
-    TamperingKind, Timeouts,
+    CaseId, CaseResult, Detail, DigestBuilder, Outcome, RankOutcome, Suite, Tampering, TamperingKind,
+    Timeouts,
 };
 use infradev_sandbox::RankNetworks;
 use serde_json::{Value, json};
@@ -15,6 +15,7 @@ use tokio::time::Instant;
 
 use crate::events::{Events, TrialEvent};
 use crate::judge::{Judge, JudgeError};
+use crate::judgement::judged;
 use crate::launcher::{LaunchRequest, Launcher, LauncherError, RankEvent, RankExit, WorldLogs};
 use crate::messages::{
     FromJudge, FromRank, JudgeCase, JudgeReport, MESSAGE, ObserveRequest, TRACE, ToJudge, ToRank, within,
@@ -218,7 +219,7 @@ impl ProbesRun<'_> {
         self.judge.send(&ToJudge::Run { id: &case.id, seed, deadline_s }, &[]).await?;
         let report = self.serve(case).await?;
         self.close_all().await?;
-        let (vector, judgement) = self.judgement(case, seed, report);
+        let (vector, judgement) = judged(case, seed, report, std::mem::take(&mut self.wrongs));
         let result = CaseResult {
             case: id.clone(),
             vector: vec![vector],
@@ -692,58 +693,6 @@ impl ProbesRun<'_> {
             rank: Some(rank),
             evidence: within(format!("rank {rank}'s result channel carried {evidence}"), MESSAGE),
         });
-    }
-
-    fn judgement(&mut self, case: &JudgeCase, seed: u64, report: JudgeReport) -> (RankOutcome, Judgement) {
-        let ranks = std::mem::take(&mut self.wrongs);
-        let said = Outcome::parse(&report.outcome).unwrap_or(Outcome::Error);
-        let by_world = report.cause.as_deref() == Some("world");
-        let has = |outcome| ranks.iter().any(|entry| entry.outcome == outcome);
-        let outcome = match said {
-            Outcome::Passed => Outcome::Passed,
-            _ if by_world && has(Outcome::Crashed) => Outcome::Crashed,
-            _ if by_world && has(Outcome::Timeout) => Outcome::Timeout,
-            _ if by_world => Outcome::Error,
-            other => other,
-        };
-        let rejection = match (said, report.cause.as_deref()) {
-            (Outcome::Passed, _) => None,
-            (_, Some("expectation")) => Some(Rejection::Substantive),
-            (_, Some("world")) if report.kinds().iter().all(|kind| kind == "missing" || kind == "hollow") => {
-                Some(Rejection::Trivial)
-            }
-            _ => Some(Rejection::Broken),
-        };
-        let detail = (said != Outcome::Passed).then(|| {
-            Box::new(Detail {
-                exception: report.exception.clone().unwrap_or_default(),
-                message: report.message.clone().unwrap_or_default(),
-                file: report.file.clone(),
-                line: report.line,
-            })
-        });
-        let judgement = Judgement {
-            seed,
-            checks: case.checks.clone(),
-            traits: case.traits.clone(),
-            rejection,
-            expectations: report.expectations,
-            ranks,
-            text: report.longrepr.unwrap_or_default(),
-        };
-        (RankOutcome { outcome, detail }, judgement)
-    }
-}
-
-impl JudgeReport {
-    /// Kinds of the failures on the ranks of the failing world; never empty.
-    fn kinds(&self) -> Vec<String> {
-        let entries = self.ranks.iter().flatten();
-        let kinds: Vec<String> = entries
-            .filter(|entry| !matches!(entry["status"].as_str(), Some("returned" | "peer_abort" | "gone")))
-            .map(|entry| entry["kind"].as_str().unwrap_or("other").to_string())
-            .collect();
-        if kinds.is_empty() { vec!["other".to_string()] } else { kinds }
     }
 }
 
