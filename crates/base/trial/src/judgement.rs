@@ -1,11 +1,11 @@
-//! From a judge's report to a probe's outcome: which word, and what kind of rejection.
+//! What a probe's report comes to: the case's outcome, and how it rejected.
 
 use infradev_model::{Detail, Judgement, Outcome, RankOutcome, Rejection};
 
 use crate::messages::{JudgeCase, JudgeReport};
 
-/// The vector's one entry, and what is kept beside it. `ranks`: what went wrong on the ranks of the failing world.
-pub(crate) fn judged(
+/// A case's outcome and what is kept of it. `ranks` are those that went wrong while it ran.
+pub fn judgement(
     case: &JudgeCase,
     seed: u64,
     report: JudgeReport,

@@ -6,6 +6,7 @@
 
 mod bytecode;
 mod calibrate;
+mod calls;
 mod devices;
 mod events;
 mod frames;

@@ -13,20 +13,17 @@ use infradev_sandbox::RankNetworks;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use crate::calls::{Answer, Call, seconds_of, wrong};
 use crate::events::{Events, TrialEvent};
 use crate::judge::{Judge, JudgeError};
-use crate::judgement::judged;
+use crate::judgement::judgement;
 use crate::launcher::{LaunchRequest, Launcher, LauncherError, RankEvent, RankExit, WorldLogs};
 use crate::messages::{
-    FromJudge, FromRank, JudgeCase, JudgeReport, MESSAGE, ObserveRequest, TRACE, ToJudge, ToRank, within,
+    FromJudge, FromRank, JudgeCase, JudgeReport, MESSAGE, ObserveRequest, ToJudge, ToRank, within,
 };
 use crate::meters::{Meters, Reading};
 use crate::ranks::{Network, WorldSetup};
 
-/// What the answers to one call may hold in all: what the judge can be sent in one frame, its own fields left room for.
-const ANSWERED_TREES: u64 = 15 << 20;
-/// The same of their arrays.
-const ANSWERED_BYTES: u64 = 1 << 30;
 /// How long the judge may take to report once all that it waited for is over.
 const REPORT: Duration = Duration::from_secs(30);
 
@@ -76,49 +73,6 @@ pub struct ProbesOutcome {
     pub logs: Vec<WorldLogs>,
     /// Whether ranks took the launcher or the judge with them: the trial ends there.
     pub lost: bool,
-}
-
-/// One rank's answer to a call.
-struct Answer {
-    status: &'static str,
-    fields: Value,
-    payload: Vec<u8>,
-    /// What `fields` take when written.
-    tree_bytes: u64,
-}
-
-impl Answer {
-    fn new(status: &'static str, fields: Value) -> Answer {
-        Answer { status, fields, payload: Vec::new(), tree_bytes: 0 }
-    }
-
-    /// In place of one that no judge could be sent.
-    fn too_much() -> Answer {
-        let message = format!(
-            "the ranks answered more than {ANSWERED_TREES} bytes of values or {ANSWERED_BYTES} bytes of arrays"
-        );
-        Answer::new(
-            "raised",
-            json!({"exception": "TooMuch", "mro": [], "message": message, "kind": "unencodable"}),
-        )
-    }
-}
-
-/// A call of an observer that some ranks have not answered.
-struct Call {
-    launch: u32,
-    ranks: Vec<u32>,
-    answers: BTreeMap<u32, Answer>,
-    deadline: Instant,
-    /// The judge's request that waits for it, where one does.
-    waiter: Option<u32>,
-    failed: bool,
-}
-
-impl Call {
-    fn complete(&self) -> bool {
-        self.answers.len() == self.ranks.len()
-    }
 }
 
 struct OpenWorld {
@@ -219,7 +173,7 @@ impl ProbesRun<'_> {
         self.judge.send(&ToJudge::Run { id: &case.id, seed, deadline_s }, &[]).await?;
         let report = self.serve(case).await?;
         self.close_all().await?;
-        let (vector, judgement) = judged(case, seed, report, std::mem::take(&mut self.wrongs));
+        let (vector, judgement) = judgement(case, seed, report, std::mem::take(&mut self.wrongs));
         let result = CaseResult {
             case: id.clone(),
             vector: vec![vector],
@@ -492,7 +446,7 @@ impl ProbesRun<'_> {
                 Ok(())
             }
             RankEvent::Message(FromRank::Returned { call, value }, payload) => {
-                let answer = Answer { payload, ..Answer::new("returned", json!({"value": value})) };
+                let answer = Answer::returned(value, payload);
                 self.answer(launch, rank, call, answer).await
             }
             RankEvent::Message(
@@ -558,13 +512,7 @@ impl ProbesRun<'_> {
         Ok(())
     }
 
-    async fn answer(
-        &mut self,
-        launch: u32,
-        rank: u32,
-        of: u32,
-        mut answer: Answer,
-    ) -> Result<(), ProbesError> {
+    async fn answer(&mut self, launch: u32, rank: u32, of: u32, answer: Answer) -> Result<(), ProbesError> {
         let grace = Duration::from_secs_f64(self.suite.timeouts.grace);
         let fits = self.calls.get(&of).is_some_and(|call| {
             call.launch == launch && call.ranks.contains(&rank) && !call.answers.contains_key(&rank)
@@ -574,15 +522,7 @@ impl ProbesRun<'_> {
             return Ok(());
         }
         if let Some(call) = self.calls.get_mut(&of) {
-            answer.tree_bytes = written_bytes(&answer.fields);
-            let (trees, arrays) = call.answers.values().fold((0, 0), |(trees, arrays), given| {
-                (trees + given.tree_bytes, arrays + given.payload.len() as u64)
-            });
-            if trees + answer.tree_bytes > ANSWERED_TREES
-                || arrays + answer.payload.len() as u64 > ANSWERED_BYTES
-            {
-                answer = Answer::too_much();
-            }
+            let answer = call.bounded(answer);
             if answer.status != "returned" && !call.failed {
                 call.failed = true;
                 call.deadline = call.deadline.min(Instant::now() + grace);
@@ -694,51 +634,6 @@ impl ProbesRun<'_> {
             evidence: within(format!("rank {rank}'s result channel carried {evidence}"), MESSAGE),
         });
     }
-}
-
-/// How many bytes a value takes when written.
-fn written_bytes(value: &Value) -> u64 {
-    struct Count(u64);
-    impl std::io::Write for Count {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0 += bytes.len() as u64;
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut count = Count(0);
-    serde_json::to_writer(&mut count, value).map_or(u64::MAX, |()| count.0)
-}
-
-/// What went wrong on a rank, as a vector's entry.
-fn wrong(answer: &Answer) -> RankOutcome {
-    let text = |key: &str| answer.fields[key].as_str().unwrap_or_default().to_string();
-    let outcome = match answer.status {
-        "crashed" => Outcome::Crashed,
-        "timeout" => Outcome::Timeout,
-        "peer_abort" | "gone" => Outcome::PeerAbort,
-        _ => Outcome::Error,
-    };
-    let mut message = within(text("message"), MESSAGE);
-    for key in ["traceback", "stack"] {
-        let more = within(text(key), TRACE);
-        if !more.is_empty() {
-            message = format!("{message}\n{more}");
-        }
-    }
-    let line = answer.fields["line"].as_u64().map(|line| line as u32);
-    let file = answer.fields["file"].as_str().map(str::to_string);
-    let exception = within(text("exception"), MESSAGE);
-    RankOutcome::with(
-        outcome,
-        Detail { exception, message, file: file.map(|file| within(file, MESSAGE)), line },
-    )
-}
-
-fn seconds_of(seconds: f64) -> Duration {
-    Duration::from_secs_f64(if seconds.is_finite() { seconds.clamp(0.0, 86_400.0) } else { 86_400.0 })
 }
 
 enum OpenError {
