@@ -9,8 +9,14 @@ const HEAD: &str = "import os, signal, socket, sys, time\nRANK = int(os.environ[
 
 /// Runs test functions on two ranks, with an innocent case before and after; gives the middle one's result.
 fn between_innocents(body: &str) -> (Vec<Outcome>, String, u32) {
+    between_innocents_within(10.0, body)
+}
+
+/// The same where a case may take so many seconds.
+fn between_innocents_within(seconds: f64, body: &str) -> (Vec<Outcome>, String, u32) {
     let text = format!("{HEAD}\ndef test_before():\n    pass\n\n{body}\n\ndef test_later():\n    pass\n");
-    let ground = Ground::new(2, &[("lib/__init__.py", "")], &[("tests/test_x.py", &text)], &[]);
+    let mut ground = Ground::new(2, &[("lib/__init__.py", "")], &[("tests/test_x.py", &text)], &[]);
+    ground.task.public.spec.timeouts.case = seconds;
     let result = ground.trial("");
     assert_eq!(result.fault, None);
     let by_id = outcomes(&result);
@@ -91,7 +97,8 @@ fn a_case_collected_on_one_rank_only_says_so() {
 
 #[test]
 fn ten_gigabytes_of_output_cost_neither_memory_nor_the_case() {
-    let (vector, _, _) = between_innocents(
+    let (vector, _, _) = between_innocents_within(
+        120.0,
         "def test_x():\n    block = b'garbage\\xff\\x00' * 131072\n    for _ in range(10240 if RANK == 0 else 1):\n        \
          os.write(1, block)",
     );

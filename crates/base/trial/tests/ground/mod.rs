@@ -60,7 +60,7 @@ impl Ground {
         for (path, text) in base {
             write(&repo.join(path), text);
         }
-        let timeouts = Timeouts { collect: 20.0, case: 6.0, grace: 1.0, trial: 120.0 };
+        let timeouts = Timeouts { collect: 60.0, case: 10.0, grace: 2.0, trial: 300.0 };
         let spec = TaskSpec {
             schema: 1,
             id: "fixture".into(),
