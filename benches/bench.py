@@ -105,6 +105,8 @@ class Bench:
                 first, second = both[0](), both[1]()
                 pairs.append((first, second) if number % 2 == 0 else (second, first))
             ratios = [mine.wall_s / other.wall_s for mine, other in pairs]
+            said = ", ".join(f"{mine.wall_s:.1f}/{other.wall_s:.1f}" for mine, other in pairs)
+            print(f"  {task} at {world}: {said} s", file=sys.stderr, flush=True)
             rows.append(
                 (
                     f"{task}, {world} {'rank' if world == 1 else 'ranks'}",

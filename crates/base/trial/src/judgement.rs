@@ -2,7 +2,7 @@
 
 use infradev_model::{Detail, Judgement, Outcome, RankOutcome, Rejection};
 
-use crate::messages::{JudgeCase, JudgeReport};
+use crate::messages::{JudgeCase, JudgeReport, MESSAGE, TRACE, within};
 
 impl JudgeReport {
     /// The case's entry and what is kept beside it; `ranks` is what went wrong on each rank of the world that failed.
@@ -29,20 +29,27 @@ impl JudgeReport {
         };
         let detail = (said != Outcome::Passed).then(|| {
             Box::new(Detail {
-                exception: self.exception.clone().unwrap_or_default(),
-                message: self.message.clone().unwrap_or_default(),
+                // The judge repeats what ranks said.
+                exception: within(self.exception.clone().unwrap_or_default(), MESSAGE),
+                message: within(self.message.clone().unwrap_or_default(), MESSAGE),
                 file: self.file.clone(),
                 line: self.line,
             })
         });
+        let mut expectations = self.expectations;
+        for made in &mut expectations {
+            for text in [&mut made.expected, &mut made.got, &mut made.detail] {
+                *text = within(std::mem::take(text), MESSAGE);
+            }
+        }
         let judgement = Judgement {
             seed,
             checks: case.checks.clone(),
             traits: case.traits.clone(),
             rejection,
-            expectations: self.expectations,
+            expectations,
             ranks,
-            text: self.longrepr.unwrap_or_default(),
+            text: within(self.longrepr.unwrap_or_default(), TRACE),
         };
         (RankOutcome { outcome, detail }, judgement)
     }

@@ -137,3 +137,16 @@ fn memory_over_the_limit_is_said_to_be_that() {
     assert_eq!(vector[1], Crashed, "{said}");
     assert!(said.contains("OutOfMemory"), "{said}");
 }
+
+#[test]
+fn eight_ranks_keep_their_places() {
+    let text = format!(
+        "{HEAD}\ndef test_x():\n    assert os.environ['WORLD_SIZE'] == '8'\n    assert RANK != 5\n\ndef test_later():\n    pass\n"
+    );
+    let ground = Ground::new(8, &[("lib/__init__.py", "")], &[("tests/test_x.py", &text)], &[]);
+    let by_id = outcomes(&ground.trial(""));
+    let mut vector = vec![Passed; 8];
+    vector[5] = Failed;
+    assert_eq!(by_id[0].1, vector);
+    assert_eq!(by_id[1].1, vec![Passed; 8]);
+}
