@@ -174,7 +174,7 @@ async fn a_lock_that_does_not_resolve_is_bad_input_by_its_name() {
 async fn a_damaged_line_of_a_journal_is_named_and_the_run_is_not_gone_on_with() {
     let ground = Ground::new();
     let mut running = Running::start(ground.path(), &ACCEPT, &[]);
-    assert!(running.says(tells_an_end) && running.says(tells_an_end));
+    assert!(running.says(tells_an_end).await && running.says(tells_an_end).await);
     running.signal(Signal::SIGKILL);
     running.end().await;
     let runs = ground.path().join("home/runs");
@@ -211,7 +211,7 @@ async fn an_interrupt_ends_the_run_with_130_and_the_same_command_resumes() {
         let here = ground.path();
         let mut running = Running::start(here, &ACCEPT, &[]);
         let pid = running.pid();
-        assert!(running.says(tells_an_end) && running.says(tells_an_end));
+        assert!(running.says(tells_an_end).await && running.says(tells_an_end).await);
         running.signal(signal);
         let ended = running.end().await.exits(130);
         says(&ended, &["interrupted", "run the same command again to resume"]);
@@ -257,7 +257,7 @@ async fn a_kill_without_a_sandbox_leaves_nothing_either() {
     let args = [&ACCEPT[..], &["--sandbox", "none"]].concat();
     let mut running = Running::start(here, &args, &[]);
     let pid = running.pid();
-    assert!(running.says(tells_an_end));
+    assert!(running.says(tells_an_end).await);
     // The next trial is under way once its ranks live.
     while harm::processes_of(here).iter().filter(|process| process.pid != pid).count() < 2 {}
     running.signal(Signal::SIGKILL);
@@ -279,7 +279,9 @@ async fn a_grading_that_was_killed_repeats_neither_a_trial_nor_its_control_run()
     let grade = ["grade", "pack", "--patches", "patches", "--json"];
     let mut running = Running::start(ground.path(), &grade, &[]);
     // Golden, base, base with its own tests; the two; the control run of one.
-    assert!((0..6).all(|_| running.says(tells_an_end)));
+    for _ in 0..6 {
+        assert!(running.says(tells_an_end).await);
+    }
     running.signal(Signal::SIGKILL);
     assert!(running.end().await.err.contains("control run of golden"));
     let ended = run(&ground, &grade).await.exits(0);

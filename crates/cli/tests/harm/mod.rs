@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use infradev_supervise::{Child, Exit, Process, Sink, Spawn, process, watch_process};
 use nix::sys::signal::Signal;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 /// No process of ours lives as long as this after its end was asked for.
 const DEATH: Duration = Duration::from_secs(60);
@@ -18,7 +19,7 @@ const DEATH: Duration = Duration::from_secs(60);
 /// The program under way. Its words on stderr are read as they come.
 pub struct Running {
     child: Child,
-    words: BufReader<PipeReader>,
+    words: UnboundedReceiver<String>,
     out: PipeReader,
     said: Vec<String>,
 }
@@ -54,7 +55,14 @@ impl Running {
         spawn.stdout = Sink::Fd(out_write.into());
         spawn.stderr = Sink::Fd(words_write.into());
         let child = spawn.start().unwrap();
-        Running { child, words: BufReader::new(words), out, said: Vec::new() }
+        let (heard, words_heard) = unbounded_channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(words).lines() {
+                // Nobody listens any more where the test has failed.
+                let _ = heard.send(line.unwrap());
+            }
+        });
+        Running { child, words: words_heard, out, said: Vec::new() }
     }
 
     /// Its number.
@@ -63,22 +71,15 @@ impl Running {
     }
 
     /// Waits for a line on stderr that is as asked; false where the program ended before it said one.
-    pub fn says(&mut self, wanted: impl Fn(&str) -> bool) -> bool {
-        loop {
-            let mut line = String::new();
-            if self.words.read_line(&mut line).unwrap() == 0 {
-                return false;
-            }
-            self.said.push(line.trim_end().to_owned());
-            if wanted(line.trim_end()) {
+    pub async fn says(&mut self, wanted: impl Fn(&str) -> bool) -> bool {
+        while let Some(line) = self.words.recv().await {
+            let found = wanted(&line);
+            self.said.push(line);
+            if found {
                 return true;
             }
         }
-    }
-
-    /// Lets it run for so long; whether it still does.
-    pub async fn runs_for(&mut self, delay: Duration) -> bool {
-        tokio::time::timeout(delay, self.child.wait()).await.is_err()
+        false
     }
 
     /// Sends it a signal.
@@ -93,9 +94,9 @@ impl Running {
             self.out.read_to_string(&mut out).unwrap();
             out
         });
-        let mut rest = String::new();
-        self.words.read_to_string(&mut rest).unwrap();
-        self.said.extend(rest.lines().map(str::to_owned));
+        while let Some(line) = self.words.recv().await {
+            self.said.push(line);
+        }
         let exit = self.child.wait().await.unwrap();
         Ended { exit, out: reader.join().unwrap(), err: self.said.join("\n") }
     }
