@@ -29,3 +29,24 @@ fn a_task_whose_probe_sees_nothing_is_not_accepted_and_the_exit_code_is_1() {
     assert!(said.out.contains("triple: not accepted"), "{}", said.out);
     assert!(said.out.contains("large-numbers"), "{}", said.out);
 }
+
+#[test]
+fn a_judge_that_fails_by_itself_rejects_no_patch() {
+    let ground = Ground::new();
+    ground.edit(
+        "pack/tasks/triple/probes/judge_model.py",
+        "    expect.equal(w.observe(\"observe_model.triple_of\", x=x)[0][\"y\"], 3 * x)\n",
+        "    y = w.observe(\"observe_model.triple_of\", x=x)[0][\"y\"]\n    expect.equal({3 * x: y}[y], 3 * x)\n",
+    );
+    let said = ground.infradev(&["accept", "pack", "--json"]).exits(1);
+    let task = &said.json()["tasks"][0];
+    assert_eq!(task["rejected"]["base"], true, "{task}");
+    assert_eq!(task["rejected"]["large-numbers"], false, "{task}");
+    assert_eq!(task["cases"][0]["words"]["large-numbers"], "error", "{task}");
+    let tried = ground
+        .infradev(&["probe", "try", "pack/tasks/triple", "any_number", "--patch", "large-numbers"])
+        .exits(1);
+    assert!(tried.out.contains("the judge failed by itself"), "{}", tried.out);
+    let graded = ground.infradev(&["grade", "pack", "--patches", "adversarial", "--json"]).exits(0);
+    assert_eq!(graded.json()["submissions"][0]["verdict"], "unresolved");
+}

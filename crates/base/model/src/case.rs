@@ -221,7 +221,7 @@ pub struct Judgement {
     /// Free words.
     #[serde(default)]
     pub traits: Vec<String>,
-    /// Why it rejected, where it did.
+    /// Why it rejected, where it did: absent where the patch passed, and where the judge failed by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rejection: Option<Rejection>,
     /// Comparisons in order, bounded.

@@ -87,13 +87,19 @@ pub const MESSAGE: usize = 8_000;
 /// Bytes kept of a traceback: its kit writes 16,000 characters at most.
 pub const TRACE: usize = 64_000;
 
-/// A text from a rank, cut where it is longer than its kit would have written.
+/// A text from a rank, cut where it is longer than its kit would have written, and without what would steer the terminal of
+/// whoever reads it: control characters but line ends and tabs, and those that turn the direction of writing.
 pub fn within(mut text: String, bytes: usize) -> String {
     if text.len() > bytes {
         text.truncate(text.floor_char_boundary(bytes));
         text.push('…');
     }
-    text
+    let steers = |c: char| match c {
+        '\n' | '\t' => false,
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
+        other => other.is_control(),
+    };
+    if text.contains(steers) { text.replace(steers, "\u{fffd}") } else { text }
 }
 
 /// What a rank answers. Nothing in it is trusted.

@@ -16,7 +16,6 @@ use tokio::time::Instant;
 use crate::calls::{Answer, Call, seconds_of, wrong};
 use crate::events::{Events, TrialEvent};
 use crate::judge::{Judge, JudgeError};
-use crate::judgement::judgement;
 use crate::launcher::{LaunchRequest, Launcher, LauncherError, RankEvent, RankExit, WorldLogs};
 use crate::messages::{
     FromJudge, FromRank, JudgeCase, JudgeReport, MESSAGE, ObserveRequest, ToJudge, ToRank, within,
@@ -173,7 +172,7 @@ impl ProbesRun<'_> {
         self.judge.send(&ToJudge::Run { id: &case.id, seed, deadline_s }, &[]).await?;
         let report = self.serve(case).await?;
         self.close_all().await?;
-        let (vector, judgement) = judgement(case, seed, report, std::mem::take(&mut self.wrongs));
+        let (vector, judgement) = report.judged(case, seed, std::mem::take(&mut self.wrongs));
         let result = CaseResult {
             case: id.clone(),
             vector: vec![vector],

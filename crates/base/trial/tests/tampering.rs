@@ -285,6 +285,19 @@ def test_keyrings():
 }
 
 #[test]
+fn what_a_patch_says_steers_no_terminal() {
+    let code = "def answer():\n    raise ValueError('\\x1b[2J\\rall passed \\u202e \\x07')";
+    let result = ground().trial(&appended(code));
+    let detail = result.cases[0].vector[0].detail.as_ref().unwrap();
+    assert!(
+        detail.message.starts_with("\u{fffd}[2J\u{fffd}all passed \u{fffd} \u{fffd}"),
+        "{:?}",
+        detail.message
+    );
+    assert!(!detail.message.contains(['\x1b', '\r', '\x07', '\u{202e}']), "{:?}", detail.message);
+}
+
+#[test]
 fn bytecode_and_packages_of_a_patch_do_not_shadow_the_environment() {
     // A `numpy.py` of the patch must not be what tests import, and it is said.
     let test = "def test_numpy():\n    import numpy\n    assert 'site-packages' in numpy.__file__\n";

@@ -291,6 +291,8 @@ fn text(
                 Broken => "broken: a rank failed on its way to an answer",
             }
         );
+    } else if word != "passed" {
+        text.push_str("  the judge failed by itself: its author's error, which counts as no rejection\n");
     }
     if !judgement.expectations.is_empty() {
         text.push('\n');

@@ -41,6 +41,8 @@ impl WorldEvidence {
         }
     }
 
+    /// How the patch was rejected. `None` where it passed, and where the judge failed by itself: an author's error tells no
+    /// patch from another.
     fn rejection(trial: &TrialResult, case: &CaseId) -> Option<Rejection> {
         trial.cases.iter().find(|found| found.case == *case)?.judgement.as_ref()?.rejection
     }
@@ -89,7 +91,7 @@ impl WorldEvidence {
                 rejections.insert(format!("without {}:{}", at.file, at.line), rejection);
             }
         }
-        let rejected = |name: &str| words.get(name).is_some_and(|word| *word != Word::Passed);
+        let rejected = |name: &str| rejections.contains_key(name);
         let by_hunk = || self.hunks.iter().any(|(_, trial)| Self::rejection(trial, case).is_some());
         let hollow = if words.contains_key("hollow") { rejected("hollow") } else { by_hunk() };
         let role = if rejected("base") && hollow {
@@ -193,9 +195,7 @@ impl Evidence<'_> {
 
     fn rejected(&self, cases: &[ProbeCase], reasons: &mut Vec<String>) -> BTreeMap<String, Option<bool>> {
         let mut rejected = BTreeMap::new();
-        let by_probes = |name: &str| {
-            cases.iter().any(|case| case.words.get(name).is_some_and(|word| *word != Word::Passed))
-        };
+        let by_probes = |name: &str| cases.iter().any(|case| case.rejections.contains_key(name));
         rejected.insert("base".to_string(), Some(by_probes("base")));
         let hollow = self.worlds.iter().any(|world| world.hollow.is_some());
         rejected.insert("hollow".to_string(), hollow.then(|| by_probes("hollow")));
@@ -240,8 +240,9 @@ impl Evidence<'_> {
                     }
                     let clean = trial.tampering.is_empty() && world.passes_all(trial, Suite::Official);
                     fools[run] &= clean;
-                    let rejecting =
-                        world.cases(Suite::Probe).filter(|case| world.word(trial, case) != Word::Passed);
+                    let rejecting = world
+                        .cases(Suite::Probe)
+                        .filter(|case| WorldEvidence::rejection(trial, case).is_some());
                     caught[run].extend(rejecting.map(|case| case.id.clone()));
                 }
             }
