@@ -65,6 +65,7 @@ class Bench:
         self.pairs: int = options.pairs
         self.trials: int = options.trials
         self.cases: int = options.cases
+        self.worlds: list[int] = options.worlds
         self.scratch = scratch
 
     def core(self) -> list[tuple[str, int, Path]]:
@@ -74,6 +75,8 @@ class Bench:
         found = []
         for spec in sorted((CORE / "tasks").glob("*/task.toml")):
             for world in tomllib.loads(spec.read_text())["worlds"]:
+                if self.worlds and world not in self.worlds:
+                    continue
                 pack = self.scratch / f"{spec.parent.name}-{world}"
                 if not pack.exists():
                     packs.core_at(self.scratch, CORE, spec.parent.name, world)
@@ -197,6 +200,7 @@ def main() -> int:
     parser.add_argument("--pairs", type=int, default=5, help="pairs of runs for a ratio [default: 5]")
     parser.add_argument("--trials", type=int, default=15, help="trials for the overhead [default: 15]")
     parser.add_argument("--cases", type=int, default=100_000, help="cases for the harness's memory [default: 100000]")
+    parser.add_argument("--worlds", type=int, nargs="*", default=[], help="only these world sizes of core's [default: all]")
     options = parser.parse_args()
     known = {name: getattr(Bench, name) for name in ("overhead", "start", "supervisor", "memory", "ratio")}
     parts = options.parts or list(known)
