@@ -157,8 +157,8 @@ class Bench:
         ran, document, trials = self.infradev.grade(pack, "golden")
         counted = document["submissions"][0]["of"]
         cold = f"{ran.peak_bytes / 1e6:.0f} MB"
-        ran, _, trials = self.infradev.grade(pack, "golden", watched=True)
-        share = sum(timing(trials, "harness_cpu_s")) / ran.cpu_s
+        ran, _, trials = self.infradev.grade(pack, "golden")
+        own = sum(timing(trials, "harness_cpu_s"))
         each = median(timing(trials, "official_s")) / counted
         show(
             f"The harness with {counted:,} cases reported",
@@ -166,7 +166,7 @@ class Bench:
             [
                 ("peak memory, calibrated before", f"{ran.peak_bytes / 1e6:.0f} MB", "< 100 MB"),
                 ("peak memory, calibrating too", cold, ""),
-                ("own CPU as a share of all", f"{100 * share:.2f} %", "< 2 %"),
+                ("own CPU a case, of cases that do nothing", f"{1000 * own / counted:.2f} ms", ""),
                 ("wall a case", f"{1000 * each:.2f} ms", ""),
             ],
         )

@@ -1,8 +1,8 @@
 //! A trial from a patch to its record: tree, sandbox, official suite, probes, teardown.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use infradev_model::{
@@ -549,12 +549,19 @@ fn write_log(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 /// parameters.
 fn wanted_ids(workspace: &Workspace) -> impl Fn(&str) -> bool + Send + Sync + 'static {
     let must_fail = workspace.must_fail.clone();
+    // Of a test with 100,000 parameters one twin is enough; which one is settled by the first that is asked about.
+    let chosen: Mutex<BTreeMap<String, String>> = Mutex::default();
     move |id: &str| {
         let file = id.split("::").next().unwrap_or_default();
         match must_fail.get(file) {
             None | Some(MustFail::Canary { .. }) => true,
             Some(MustFail::Twin { id: twin, .. }) => {
-                id.strip_prefix(twin.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('['))
+                let is_twin = |rest: &str| rest.is_empty() || rest.starts_with('[');
+                if !id.strip_prefix(twin.as_str()).is_some_and(is_twin) {
+                    return false;
+                }
+                let mut chosen = chosen.lock().unwrap_or_else(PoisonError::into_inner);
+                chosen.entry(file.to_string()).or_insert_with(|| id.to_string()) == id
             }
         }
     }

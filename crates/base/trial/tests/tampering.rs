@@ -91,6 +91,21 @@ fn golden_and_base_are_not_accused_and_their_canaries_fail() {
 }
 
 #[test]
+fn of_a_test_with_many_parameters_one_twin_is_run() {
+    let test = "import pytest\nimport lib\n\n@pytest.mark.parametrize('n', range(40))\ndef test_answer(n):\n    assert lib.answer() == 42\n";
+    let mut ground = Ground::new(
+        1,
+        &[("lib/__init__.py", "def answer():\n    return 42\n")],
+        &[("tests/test_lib.py", test)],
+        &[],
+    );
+    ground.selection = Selection::Official;
+    ground.twins = Twins::Candidates;
+    let result = ground.trial("");
+    assert_eq!((result.cases.len(), result.canaries.twins.len()), (40, 1), "{:?}", result.notes);
+}
+
+#[test]
 fn a_conftest_hook_that_turns_every_report_into_a_pass_is_tampering() {
     let hook = "\
 import pytest
