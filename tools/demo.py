@@ -75,7 +75,7 @@ def main() -> int:
 
     print("InfraDev's demonstration: each task is accepted, then each of its patches graded in a sandbox of its own.")
     print(f"Golden is run N = {options.runs} times here to be quick; `infradev accept` runs it 3 times, a release 29.")
-    print("On two cores this takes 20 minutes or so. Interrupted, the same command goes on where it was.", flush=True)
+    print("On two cores this takes some tens of minutes. Interrupted, the same command goes on where it was.", flush=True)
 
     infradev.json("doctor", allowed=(0,))
     rows: list[tuple[str, str, bool, str]] = []

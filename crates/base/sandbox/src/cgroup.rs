@@ -119,7 +119,8 @@ impl Group {
     }
 
     /// Removes the group, killing what is still in it. A process that was killed leaves its group a little after its
-    /// end is seen, so this may take a few tries.
+    /// end is seen, so this may take a few tries. Version 1 tells nobody when a group falls empty (version 2 has
+    /// `cgroup.events`), hence the pause between them.
     pub(crate) async fn remove(mut self) {
         for _ in 0..200 {
             if self.remove_now() {
