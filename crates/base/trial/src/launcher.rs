@@ -21,8 +21,8 @@ use crate::messages::{FromLauncher, FromRank, LauncherUids, ToLauncher, ToRank};
 const DRAIN: Duration = Duration::from_millis(500);
 /// How long the launcher gets for its own small tasks.
 const ERRAND: Duration = Duration::from_secs(20);
-/// How long a stack is waited for.
-const STACK: Duration = Duration::from_millis(400);
+/// How long a stack is waited for; a rank whose signals are blocked or that is stopped never writes one.
+const STACK: Duration = Duration::from_secs(2);
 /// Worlds that can be open at once: each has a uid of its own.
 pub const SLOTS: u32 = 14;
 
@@ -150,6 +150,14 @@ impl World {
         stack.catch_up();
         own_frames(&stack.last(64 << 10))
     }
+}
+
+/// Whether a dump is written to its end: faulthandler writes it piece by piece, the main thread last, and stops at
+/// that thread's outermost frame (the launcher's `-c`) or after a hundred frames with dots.
+fn is_whole(dump: &str) -> bool {
+    let Some(lines) = dump.strip_suffix('\n') else { return false };
+    let last = lines.rsplit('\n').next().unwrap_or_default();
+    last == "  ..." || (last.starts_with("  File \"<string>\", line ") && last.ends_with(" in <module>"))
 }
 
 /// The newest dump in faulthandler's text, without the frames of the test runner below the test: faulthandler writes the
@@ -505,7 +513,11 @@ impl Launcher {
         while Instant::now() < deadline {
             pause.tick().await;
             let Some(world) = self.worlds.get(&launch) else { return Ok(()) };
-            let written = |(rank, before): (&u32, &u64)| world.ranks[*rank as usize].stack.offset() > *before;
+            let written = |(rank, before): (&u32, &u64)| {
+                let stack = &world.ranks[*rank as usize].stack;
+                stack.catch_up();
+                stack.offset() > *before && is_whole(&stack.last(4 << 10))
+            };
             if ranks.iter().zip(&before).all(written) {
                 break;
             }
@@ -557,5 +569,26 @@ impl Launcher {
     pub async fn shutdown(mut self) {
         let _ = self.control.send(&ToLauncher::Shutdown {}, &[]).await;
         self.reader.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_whole;
+
+    #[test]
+    fn a_dump_is_whole_with_its_outermost_frame_and_never_before() {
+        let dump = "Thread 0x01 (most recent call first):\n  File \"/usr/lib/threading.py\", line 1 in wait\n\n\
+                    Current thread 0x02 (most recent call first):\n  File \"/workspace/test_x.py\", line 9 in <module>\n  \
+                    File \"/kit/infradev_probe/launcher.py\", line 40 in main\n  File \"<string>\", line 1 in <module>\n";
+        for end in 0..dump.len() {
+            assert!(!is_whole(&dump[..end]), "{}", &dump[..end]);
+        }
+        assert!(is_whole(dump));
+    }
+
+    #[test]
+    fn a_dump_of_a_hundred_frames_ends_with_dots() {
+        assert!(is_whole("Current thread 0x02 (most recent call first):\n  File \"a.py\", line 9 in f\n  ...\n"));
     }
 }
