@@ -6,6 +6,7 @@ mod case;
 mod digest;
 mod error;
 pub mod format;
+mod mutant;
 mod pack;
 mod run;
 mod schemas;
@@ -27,6 +28,7 @@ pub use case::{
 pub use digest::{Digest, DigestBuilder};
 pub use error::{Class, Classified};
 pub use format::FormatError;
+pub use mutant::{Mutant, Operator};
 pub use pack::{EnvironmentSpec, PACK_SCHEMA, Pack, Source, is_name};
 pub use run::{RUN_SCHEMA, Run};
 pub use schemas::schemas;
