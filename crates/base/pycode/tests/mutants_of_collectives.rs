@@ -113,6 +113,7 @@ fn an_effect_in_a_function_that_deals_with_ranks_is_left_to_rank_0() {
             ("rank = self.rank\nself.total += x", &[&format!("{guard}: self.total += x")]),
             ("rank = self.rank\ndist.all_reduce(x)", &[]),
             ("rank = self.rank\nlogger.info(x)", &[]),
+            ("rank = self.rank\nself.kept = x", &[]),
             ("self.save(x)", &[]),
         ],
     );

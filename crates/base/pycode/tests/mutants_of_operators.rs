@@ -62,9 +62,23 @@ fn constants_are_swapped() {
             ("y = 0.5", &["y = 1.0"]),
             ("y = 1e-5", &["y = 2e-5"]),
             ("y = \"word\"", &[]),
+            ("y = x[0] + shape[-1]", &[]),
+            ("y = x[1:]", &["y = x[2:]"]),
             ("y = f\"{x:.3f} {1}\"", &[]),
         ],
     );
+}
+
+#[test]
+fn a_compiled_kernel_has_no_swaps_but_its_branches() {
+    let golden = "@triton.jit\ndef kernel(x, n: tl.constexpr):\n    if n > 2:\n        y = x * 2 + 1\n    else:\n        y = x.to(tl.float32)\n";
+    let mut kinds: Vec<Operator> =
+        mutants_between("", golden).into_iter().map(|mutant| mutant.operator).collect();
+    kinds.sort();
+    kinds.dedup();
+    let expected =
+        [Operator::TakeBackHunk, Operator::WrongDtype, Operator::FallbackAlways, Operator::DropBranch];
+    assert_eq!(kinds, expected);
 }
 
 #[test]
@@ -99,6 +113,18 @@ fn there_are_none_in_what_is_said_to_people_and_to_type_checkers() {
             .collect();
         assert_eq!(kinds, [], "{golden}");
     }
+}
+
+#[test]
+fn what_is_only_named_like_talk_behaves() {
+    for statement in
+        ["parser.error(\"no\")", "y = tl.cast(x, tl.float32)", "y = log_sum_exp(x, 1)", "self.info(x)"]
+    {
+        let (base, golden) = (method("a = 1"), method(&format!("a = 1\n{statement}")));
+        assert_ne!(mutants_between(&base, &golden), [], "{statement}");
+    }
+    let (base, golden) = (method("y = tl.cast(a, b)"), method("y = tl.cast(x, b)"));
+    assert_eq!(lines_of(Operator::TakeBackHunk, &base, &golden).len(), 1);
 }
 
 #[test]
