@@ -8,13 +8,14 @@
 mod ground;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use ground::{Ground, repository};
 use infradev_git::{CommitId, Renames, Repo};
+use infradev_model::{Mutant, Operator};
 use infradev_patch::{Patch, looks_like_test};
-use infradev_pycode::{Hollowed, MutationSource, Variant, hollow, mutants};
+use infradev_pycode::{Hollowed, MutationSource, ParseError, Variant, hollow, mutants};
 use serde_json::{Value, json};
 
 /// Changes whose modules are imported, of each repository.
@@ -46,18 +47,27 @@ fn latest_changes(ground: &Ground, repo: &Repo, wanted: usize) -> Vec<Change> {
         if number.is_none_or(|number| number.parse::<u64>().is_err()) {
             continue;
         }
+        changes.extend(Change::of(repo, id).filter(|change| !change.golden.is_empty()));
+        if changes.len() == wanted {
+            break;
+        }
+    }
+    changes
+}
+
+impl Change {
+    /// `None`, and a line that says so, where the diff does not parse.
+    fn of(repo: &Repo, id: &str) -> Option<Change> {
         let commit = repo.resolve(id).unwrap();
+        let subject = repo.info(&commit).unwrap().subject;
         let base_commit = repo.parent(&commit).unwrap();
         let diff = repo.diff(&base_commit, &commit, Renames::Off).unwrap();
         let Ok(patch) = Patch::parse(&diff) else {
             println!("{subject}: its diff does not parse; passed over");
-            continue;
+            return None;
         };
-        let sources: Vec<&[u8]> = patch
-            .paths()
-            .into_iter()
-            .filter(|path| path.ends_with(b".py") && !looks_like_test(path))
-            .collect();
+        let is_source = |path: &&[u8]| path.ends_with(b".py") && !looks_like_test(path);
+        let sources: Vec<&[u8]> = patch.paths().into_iter().filter(is_source).collect();
         let texts = |commit: &CommitId| -> Vec<(String, String)> {
             let text = |path: &&[u8]| {
                 let path = String::from_utf8((*path).to_vec()).ok()?;
@@ -67,14 +77,25 @@ fn latest_changes(ground: &Ground, repo: &Repo, wanted: usize) -> Vec<Change> {
             sources.iter().filter_map(text).collect()
         };
         let (base, golden) = (texts(&base_commit), texts(&commit));
-        if !golden.is_empty() {
-            changes.push(Change { subject: subject.to_owned(), base_commit, commit, base, golden });
-        }
-        if changes.len() == wanted {
-            break;
-        }
+        Some(Change { subject, base_commit, commit, base, golden })
     }
-    changes
+
+    /// The mutants of each file; of one that does not parse, none.
+    fn mutants(&self) -> Vec<Result<Vec<Mutant>, ParseError>> {
+        let mut paths: Vec<&str> =
+            self.base.iter().chain(&self.golden).map(|(path, _)| path.as_str()).collect();
+        paths.sort_unstable();
+        paths.dedup();
+        fn text<'a>(files: &'a [(String, String)], path: &str) -> Option<&'a str> {
+            files.iter().find(|(other, _)| other == path).map(|(_, text)| text.as_str())
+        }
+        let sources = paths.into_iter().map(|path| MutationSource {
+            path,
+            base: text(&self.base, path),
+            golden: text(&self.golden, path),
+        });
+        sources.map(|source| mutants(&source)).collect()
+    }
 }
 
 #[derive(Default)]
@@ -107,7 +128,7 @@ impl Counts {
         reasons.sort();
         reasons.dedup();
         let why = match reasons.as_slice() {
-            [] if hollowed.unparsed.is_empty() => "adds no function".to_owned(),
+            [] if hollowed.unparsed.is_empty() => "adds no function, changes bodies or constants".to_owned(),
             [] => "does not parse".to_owned(),
             reasons => format!("adds only functions that are {}", reasons.join(", ")),
         };
@@ -121,21 +142,29 @@ fn written(ground: &Ground, path: &str, text: &str) -> String {
     ground.path().join(path).to_str().unwrap().to_owned()
 }
 
-/// Surveys one repository; the breaches that were found.
-fn survey(name: &str, clone: &Path, wanted: usize) -> Vec<String> {
-    let ground = Ground::new();
-    let repo = Repo::open(clone).unwrap();
-    let changes = latest_changes(&ground, &repo, wanted);
-    assert_eq!(changes.len(), wanted, "{name} has fewer such changes");
-    println!(
-        "{name}: {wanted} merged pull requests, {} back to {}",
-        changes[0].commit,
-        changes[wanted - 1].commit
-    );
+/// A clone and its latest changes.
+struct Surveyed {
+    ground: Ground,
+    repo: Repo,
+    changes: Vec<Change>,
+}
 
+/// `None` where `variable` names no clone.
+fn surveyed(variable: &str, wanted: usize) -> Option<Surveyed> {
+    let clone = clone_named_by(variable)?;
+    let ground = Ground::new();
+    let repo = Repo::open(&clone).unwrap();
+    let changes = latest_changes(&ground, &repo, wanted);
+    assert_eq!(changes.len(), wanted, "{} has fewer such changes", clone.display());
+    let (first, last) = (&changes[wanted - 1].commit, &changes[0].commit);
+    println!("{variable}: {wanted} merged pull requests, from {first} to {last}");
+    Some(Surveyed { ground, repo, changes })
+}
+
+/// Makes all changes hollow; what CPython's parser finds wrong with it.
+fn compare_signatures(Surveyed { ground, changes, .. }: &Surveyed) -> Vec<String> {
     let mut breaches = Vec::new();
     let mut index = String::new();
-    let mut to_import = Vec::new();
     for (variant_name, variant) in VARIANTS {
         let mut counts = Counts::default();
         for (at, change) in changes.iter().enumerate() {
@@ -157,14 +186,11 @@ fn survey(name: &str, clone: &Path, wanted: usize) -> Vec<String> {
                 let folder = format!("{variant_name}/{at}/{file}");
                 let one = json!({
                     "what": format!("{variant_name}, {} {path}", change.subject),
-                    "golden": written(&ground, &format!("{folder}/golden.py"), golden),
-                    "hollow": written(&ground, &format!("{folder}/hollow.py"), text),
+                    "golden": written(ground, &format!("{folder}/golden.py"), golden),
+                    "hollow": written(ground, &format!("{folder}/hollow.py"), text),
                     "hollowed": names,
                 });
                 index.push_str(&format!("{one}\n"));
-            }
-            if variant == Variant::Full && hollowed.is_applicable() && to_import.len() < IMPORTED {
-                to_import.push(at);
             }
         }
         println!(
@@ -176,18 +202,31 @@ fn survey(name: &str, clone: &Path, wanted: usize) -> Vec<String> {
         counts.unparsed.iter().for_each(|file| println!("    {file}"));
         breaches.extend(counts.failures);
     }
-    let index = written(&ground, "index.jsonl", &index);
-    let script = repository().join("crates/cli/tests/survey/signatures.py");
-    let python = std::env::var("INFRADEV_SURVEY_PYTHON").unwrap_or_else(|_| "python3".into());
-    let patience = Duration::from_secs(1800);
-    let said = ground.tool_within(patience, &python, &[script.to_str().unwrap(), &index]).exits(0);
-    breaches.extend(said.out.lines().map(str::to_owned));
-
-    mutate(&changes);
-    if std::env::var_os("INFRADEV_SURVEY_PYTHON").is_some() {
-        breaches.extend(import(&ground, &repo, &changes, &to_import, &python));
+    // The check itself: that it sees a lost default, a lost decorator and a body that is left.
+    let broken = [("def f(a=1): pass", "def f(a): pass"), ("@a\ndef f(): pass", "def f(): pass")];
+    for (at, (golden, hollow)) in broken.into_iter().chain([("def f(): x", "def f(): y")]).enumerate() {
+        let one = json!({
+            "what": "broken",
+            "golden": written(ground, &format!("broken/{at}/golden.py"), golden),
+            "hollow": written(ground, &format!("broken/{at}/hollow.py"), hollow),
+            "hollowed": [],
+        });
+        index.push_str(&format!("{one}\n"));
     }
+    let index = written(ground, "index.jsonl", &index);
+    let script = repository().join("crates/cli/tests/survey/signatures.py");
+    let script = script.to_str().unwrap();
+    let said = ground.tool_within(Duration::from_secs(1800), &python(), &[script, &index]).exits(0);
+    let (seen, found): (Vec<&str>, Vec<&str>) =
+        said.out.lines().partition(|line| line.starts_with("broken: "));
+    assert_eq!(seen.len(), 3, "the check is blind: {seen:?}");
+    breaches.extend(found.into_iter().map(str::to_owned));
     breaches
+}
+
+/// What compares and imports: `INFRADEV_SURVEY_PYTHON`, else the machine's own.
+fn python() -> String {
+    std::env::var("INFRADEV_SURVEY_PYTHON").unwrap_or_else(|_| "python3".into())
 }
 
 /// Counts the mutants of all changes.
@@ -196,17 +235,9 @@ fn mutate(changes: &[Change]) {
     let mut by_operator: BTreeMap<_, usize> = BTreeMap::new();
     let (mut of_changes, mut unparsed) = (Vec::new(), 0);
     for change in changes {
-        let mut paths: Vec<&str> =
-            change.base.iter().chain(&change.golden).map(|(path, _)| path.as_str()).collect();
-        paths.sort_unstable();
-        paths.dedup();
-        let text = |files: &'_ [(String, String)], path: &str| {
-            files.iter().find(|(other, _)| other == path).map(|(_, text)| text.clone())
-        };
         let mut count = 0;
-        for path in paths {
-            let (base, golden) = (text(&change.base, path), text(&change.golden, path));
-            match mutants(&MutationSource { path, base: base.as_deref(), golden: golden.as_deref() }) {
+        for file in change.mutants() {
+            match file {
                 Ok(found) => {
                     count += found.len();
                     found.iter().for_each(|mutant| *by_operator.entry(mutant.operator).or_default() += 1);
@@ -218,21 +249,27 @@ fn mutate(changes: &[Change]) {
     }
     of_changes.sort_unstable();
     let total: usize = of_changes.iter().sum();
-    let (none, median) =
-        (of_changes.iter().filter(|count| **count == 0).count(), of_changes[of_changes.len() / 2]);
-    let took = started.elapsed().as_secs_f64();
+    let none = of_changes.iter().filter(|count| **count == 0).count();
+    let at = |share: usize| of_changes[(of_changes.len() - 1) * share / 100];
     println!(
-        "  {total} mutants in {took:.0} s; a change has {median} in the median, {none} have none; unparsed files: {unparsed}"
+        "  {total} mutants in {:.0} s; of the changes {none} have none, half at most {}, 90 % at most {}, the largest {}; \
+         files that do not parse: {unparsed}",
+        started.elapsed().as_secs_f64(),
+        at(50),
+        at(90),
+        at(100)
     );
     by_operator.iter().for_each(|(operator, count)| println!("    {operator}: {count}"));
 }
 
-/// Imports the modules of some changes in base's, golden's and hollow trees; those that golden's tree imports and a hollow one
-/// does not.
-fn import(ground: &Ground, repo: &Repo, changes: &[Change], which: &[usize], python: &str) -> Vec<String> {
+/// Imports the modules of the latest hollow changes in base's, golden's and hollow trees; those that golden's tree imports and
+/// a hollow one does not.
+fn import(Surveyed { ground, repo, changes }: &Surveyed) -> Vec<String> {
+    let is_hollow =
+        |change: &&Change| hollow(&change.base, &change.golden, Variant::Full).unwrap().is_applicable();
+    let imported: Vec<&Change> = changes.iter().filter(is_hollow).take(IMPORTED).collect();
     let mut index = String::new();
-    for &at in which {
-        let change = &changes[at];
+    for (at, change) in imported.iter().enumerate() {
         let tree = |name: &str, commit: &CommitId| -> String {
             let folder = ground.path().join(format!("trees/{at}/{name}"));
             std::fs::create_dir_all(folder.parent().unwrap()).unwrap();
@@ -254,8 +291,9 @@ fn import(ground: &Ground, repo: &Repo, changes: &[Change], which: &[usize], pyt
     }
     let index = written(ground, "imports.jsonl", &index);
     let script = repository().join("crates/cli/tests/survey/imports.py");
-    let said =
-        ground.tool_within(Duration::from_secs(3600), python, &[script.to_str().unwrap(), &index]).exits(0);
+    let said = ground
+        .tool_within(Duration::from_secs(3600), &python(), &[script.to_str().unwrap(), &index])
+        .exits(0);
     let mut breaches = Vec::new();
     let (mut modules, mut importable, mut by_base, mut elsewhere) =
         (0, 0, 0, BTreeMap::<String, usize>::new());
@@ -281,7 +319,7 @@ fn import(ground: &Ground, repo: &Repo, changes: &[Change], which: &[usize], pyt
     println!(
         "  imports of {} changes: {modules} modules in golden, {importable} import in its tree, {by_base} in base's; \
          hollow trees fail to import {} of them",
-        which.len(),
+        imported.len(),
         breaches.len()
     );
     elsewhere.iter().for_each(|(why, count)| println!("    not in golden's either: {why}: {count}"));
@@ -298,14 +336,96 @@ fn clone_named_by(variable: &str) -> Option<PathBuf> {
 
 #[test]
 fn every_hollow_file_of_200_changes_of_megatron_keeps_its_signatures() {
-    let Some(clone) = clone_named_by("INFRADEV_MEGATRON") else { return };
-    let breaches = survey("Megatron-LM", &clone, 200);
+    let Some(surveyed) = surveyed("INFRADEV_MEGATRON", 200) else { return };
+    let breaches = compare_signatures(&surveyed);
     assert!(breaches.is_empty(), "{}", breaches.join("\n"));
 }
 
 #[test]
 fn every_hollow_file_of_100_changes_of_verl_keeps_its_signatures() {
-    let Some(clone) = clone_named_by("INFRADEV_VERL") else { return };
-    let breaches = survey("verl", &clone, 100);
+    let Some(surveyed) = surveyed("INFRADEV_VERL", 100) else { return };
+    let breaches = compare_signatures(&surveyed);
     assert!(breaches.is_empty(), "{}", breaches.join("\n"));
+}
+
+#[test]
+fn hollow_modules_import_where_golden_does() {
+    if std::env::var_os("INFRADEV_SURVEY_PYTHON").is_none() {
+        println!("not run: INFRADEV_SURVEY_PYTHON names no Python that has torch");
+        return;
+    }
+    for variable in ["INFRADEV_MEGATRON", "INFRADEV_VERL"] {
+        let Some(surveyed) = surveyed(variable, 3 * IMPORTED) else { continue };
+        let breaches = import(&surveyed);
+        assert!(breaches.is_empty(), "{}", breaches.join("\n"));
+    }
+}
+
+#[test]
+fn mutants_of_all_changes_are_counted() {
+    for (variable, wanted) in [("INFRADEV_MEGATRON", 200), ("INFRADEV_VERL", 100)] {
+        let Some(surveyed) = surveyed(variable, wanted) else { continue };
+        mutate(&surveyed.changes);
+    }
+}
+
+/// Golden's line of each hunk that is taken back, by file.
+fn hunks_taken_back(repo: &Repo, id: &str) -> Vec<String> {
+    let files = Change::of(repo, id).unwrap().mutants();
+    let mutants = files.into_iter().flat_map(Result::unwrap);
+    let hunks = mutants.filter(|mutant| mutant.operator == Operator::TakeBackHunk);
+    hunks.map(|hunk| format!("{}:{}", hunk.file.rsplit('/').next().unwrap(), hunk.line)).collect()
+}
+
+/// What survives the official tests when a hunk alone is taken back, by hand told apart: what has behaviour, and what has not
+/// (comments, docstrings, help, years, parentheses).
+#[test]
+fn of_4705_3715_and_5860_hunks_that_behave_are_taken_back_and_none_that_do_not() {
+    let Some(clone) = clone_named_by("INFRADEV_MEGATRON") else { return };
+    let repo = Repo::open(&clone).unwrap();
+    let changes: [(&str, &[&str], &[&str]); 3] = [
+        (
+            "27e312ca10a2dfdadabfdee4fe39a2172a6656d4",
+            &[
+                "distrib_optimizer.py:902",
+                "distrib_optimizer.py:904",
+                "distrib_optimizer.py:906",
+                "training.py:990",
+            ],
+            &["distrib_optimizer.py:892", "distrib_optimizer.py:900", "optimizer.py:590"],
+        ),
+        (
+            "f58a3281fa80ca44efcd084f96880e55042be59f",
+            &["__init__.py:210", "__init__.py:222"],
+            &["__init__.py:135", "arguments.py:2233"],
+        ),
+        (
+            "3fe15193cf95c1c552b6a288fa0cb07c6b5aca24",
+            &["dynamic_context.py:642", "dynamic_context.py:3329"],
+            &[
+                "dynamic_context.py:1",
+                "dynamic_context.py:478",
+                "dynamic_context.py:3073",
+                "kv_block_allocator.py:1",
+                "dynamic_engine.py:1",
+                "dynamic_engine.py:1959",
+                "dynamic_engine.py:2039",
+            ],
+        ),
+    ];
+    for (id, behave, idle) in changes {
+        let found = hunks_taken_back(&repo, id);
+        println!("{id}: {found:?}");
+        let there = |hunk: &&str| found.iter().any(|other| other == hunk);
+        assert_eq!(
+            behave.iter().copied().filter(|h| !there(h)).collect::<Vec<_>>(),
+            [""; 0],
+            "missing of {id}"
+        );
+        assert_eq!(
+            idle.iter().copied().filter(there).collect::<Vec<_>>(),
+            [""; 0],
+            "without behaviour, of {id}"
+        );
+    }
 }
