@@ -287,8 +287,9 @@ def main() -> None:
         launcher.start()
         job = launcher.serve()
     except (Fault, FrameError, privileges.PrivilegeError, KeyError, TypeError, OSError, ValueError) as error:
+        what = str(error) if isinstance(error, Fault) else f"{type(error).__name__}: {error}"
         try:
-            control.send({"type": "fault", "message": f"{type(error).__name__}: {error}"[:2000]})
+            control.send({"type": "fault", "message": what[:2000]})
         except (OSError, FrameError):
             pass
         raise

@@ -20,6 +20,8 @@ pub struct LoadedPack {
     pub root: PathBuf,
     /// The tasks that were asked for, by id.
     pub tasks: Vec<LoadedTask>,
+    /// Ids of all tasks of the pack, those that were not asked for among them.
+    pub ids: Vec<String>,
     /// Where the bundled base tree lies, absolute; none for a pack over a git repository.
     pub tree: Option<PathBuf>,
 }
@@ -110,9 +112,10 @@ pub fn load_pack(path: &Path, history: &dyn History) -> Result<LoadedPack, Store
     }
     let context = task::Context { pack: &pack, folder: &folder, root: &root, history };
     let mut tasks = Vec::new();
-    for id in task_folders(&folder)? {
-        if only.as_ref().is_none_or(|only| *only == id) {
-            tasks.push(task::load(&context, &id)?);
+    let ids = task_folders(&folder)?;
+    for id in &ids {
+        if only.as_ref().is_none_or(|only| only == id) {
+            tasks.push(task::load(&context, id)?);
         }
     }
     if tasks.is_empty() {
@@ -121,7 +124,7 @@ pub fn load_pack(path: &Path, history: &dyn History) -> Result<LoadedPack, Store
             None => StoreError::pack(&folder.join("tasks"), "the pack holds no task"),
         });
     }
-    Ok(LoadedPack { pack, root, tasks, tree })
+    Ok(LoadedPack { pack, root, tasks, ids, tree })
 }
 
 /// The pack of a task's folder: two folders up. Named as the person named the task, where that has so many parts.
