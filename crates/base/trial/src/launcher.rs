@@ -337,7 +337,7 @@ impl Launcher {
             let (outgoing, mut waiting) = mpsc::unbounded_channel::<(Vec<u8>, Vec<u8>)>();
             let writer = tokio::spawn(async move {
                 while let Some((header, payload)) = waiting.recv().await {
-                    if let Err(error) = sender.send_written(&header, &payload, &[]).await {
+                    if let Err(error) = sender.send_written(&header, &[&payload], &[]).await {
                         tracing::debug!(rank, %error, "a rank cannot be reached");
                         return;
                     }
