@@ -42,6 +42,9 @@ pub enum Command {
     #[command(subcommand)]
     Probe(ProbeCommand),
     New(NewArgs),
+    /// Draft a task's contract, or see whether it states what tests touch and gives nothing away
+    #[command(subcommand)]
+    Contract(ContractCommand),
     Prompt(PromptArgs),
     /// Look at runs
     #[command(subcommand)]
@@ -243,6 +246,44 @@ pub struct NewArgs {
     /// Replace a task of that id
     #[arg(long)]
     pub force: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ContractCommand {
+    Draft(DraftContractArgs),
+    Lint(LintContractArgs),
+}
+
+/// Draft contract.toml from golden's signatures, for the names that official tests and observers touch
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  infradev contract draft packs/core/tasks/expert-dispatch
+  infradev contract draft mine/tasks/a-change --write")]
+pub struct DraftContractArgs {
+    /// The task's folder
+    #[arg(value_name = "TASK")]
+    pub task: PathBuf,
+    /// Write the task's contract.toml instead of printing; one that lists names is left as it is
+    #[arg(long)]
+    pub write: bool,
+}
+
+/// See whether the contract states what tests touch, and whether it or spec.md gives golden away
+///
+/// Both trees, the official tests and the probes are read; nothing is run. Exits 1 where there is a finding.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  infradev contract lint packs/core/tasks/expert-dispatch
+  infradev contract lint packs/core/tasks/expert-dispatch --json")]
+pub struct LintContractArgs {
+    /// The task's folder
+    #[arg(value_name = "TASK")]
+    pub task: PathBuf,
+    /// Print one JSON document, with all names that are touched
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Print the text that an agent is given for a task
