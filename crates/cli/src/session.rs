@@ -6,7 +6,7 @@ use std::sync::Arc;
 use infradev_executor::{Commits, Executor, Settings};
 use infradev_model::{Digest, DigestBuilder, SealedTask};
 use infradev_sandbox::Kind;
-use infradev_store::{Home, LoadedPack, Plan, RunFolder, Runs, Scratch, load_pack};
+use infradev_store::{Home, LoadedPack, Plan, RunEvent, RunFolder, Runs, Scratch, load_pack};
 
 use crate::cli::Global;
 use crate::progress::Shown;
@@ -91,6 +91,22 @@ impl Session {
             report::note(format!("resuming run {} ({trials} done)", run.id()));
         }
         Ok(run)
+    }
+
+    /// What a stage made of the run; where the input was refused, the run says so from then on.
+    pub fn concluded<T, E: Into<Failure>>(
+        &self,
+        run: &RunFolder,
+        outcome: Result<T, E>,
+    ) -> Result<T, Failure> {
+        outcome.map_err(|error| {
+            let failure = error.into();
+            if let Some(what) = failure.refusal() {
+                // The error itself is what the person needs to read.
+                let _ = run.record(&RunEvent::Refused { what: what.to_string() });
+            }
+            failure
+        })
     }
 
     /// The plan of a verb over tasks of a pack; `more` is whatever else decides what is asked.

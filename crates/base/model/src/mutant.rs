@@ -49,8 +49,8 @@ impl Mutant {
 
     /// The file's text after mutation; `None` where the file is removed. `golden` is golden's text of the file.
     pub fn text(&self, golden: &str) -> Option<String> {
-        self.replacement.as_ref().map(|replacement| {
-            format!("{}{replacement}{}", &golden[..self.start], &golden[self.end..])
-        })
+        self.replacement
+            .as_ref()
+            .map(|replacement| format!("{}{replacement}{}", &golden[..self.start], &golden[self.end..]))
     }
 }

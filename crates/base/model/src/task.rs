@@ -478,6 +478,12 @@ impl SealedTask {
         &self.public.spec.id
     }
 
+    /// `pack.toml` of its pack, two folders up.
+    pub fn pack_toml(&self) -> std::path::PathBuf {
+        let pack = self.folder.parent().and_then(std::path::Path::parent);
+        pack.map_or_else(|| "pack.toml".into(), |pack| pack.join("pack.toml"))
+    }
+
     /// Digest of all that decides a trial's outcome apart from base tree, environment and patch: task.toml's running
     /// part, the framework, official tests and probes. Titles, specs and adversarial patches do not count, so that a better
     /// spec does not throw away a calibration.

@@ -20,6 +20,8 @@ pub struct LoadedPack {
     pub root: PathBuf,
     /// The tasks that were asked for, by id.
     pub tasks: Vec<LoadedTask>,
+    /// Ids of all tasks of the pack, those that were not asked for among them.
+    pub ids: Vec<String>,
     /// Where the bundled base tree lies, absolute; none for a pack over a git repository.
     pub tree: Option<PathBuf>,
 }
@@ -66,7 +68,8 @@ impl History for NoHistory {
 pub fn load_pack(path: &Path, history: &dyn History) -> Result<LoadedPack, StoreError> {
     let opened = Opened::at(path)?;
     let tasks = opened.tasks(path, history, task::load)?;
-    Ok(LoadedPack { tree: opened.tree(), pack: opened.pack, root: opened.root, tasks })
+    let ids = task_folders(&opened.folder)?;
+    Ok(LoadedPack { tree: opened.tree(), pack: opened.pack, root: opened.root, tasks, ids })
 }
 
 /// Reads what attempts may see of a pack's tasks, or of one task where `path` is its folder. No sealed file is read.
