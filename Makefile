@@ -33,9 +33,9 @@ test-rust:
 	@tools/setup.sh
 	$(IN)
 	if cargo nextest --version >/dev/null 2>&1; then
-	    cargo nextest run --workspace
+	    cargo nextest run --workspace --no-fail-fast
 	else
-	    cargo test --workspace
+	    cargo test --workspace --no-fail-fast
 	fi
 
 test-python:

@@ -1,9 +1,11 @@
 //! One file a verb.
 
 pub mod accept;
+pub mod contract;
 pub mod doctor;
 pub mod grade;
 pub mod new;
 pub mod probe;
+pub mod prompt;
 pub mod run;
 pub mod schema;
