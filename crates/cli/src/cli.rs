@@ -37,6 +37,7 @@ pub struct Global {
 pub enum Command {
     Accept(AcceptArgs),
     Grade(GradeArgs),
+    Synthesize(SynthesizeArgs),
     /// Try one probe, or list a task's probes
     #[command(subcommand)]
     Probe(ProbeCommand),
@@ -140,6 +141,44 @@ pub struct GradeArgs {
 pub enum Requirement {
     /// Passes every case that golden passes
     Resolved,
+}
+
+/// Find the mistakes in golden that official tests, or probes, do not notice
+///
+/// Each line that golden adds is broken in small ways (mutants); each mutant runs the official tests that reach it and, where
+/// they pass, the probes. Killed, the same command goes on and repeats no finished mutant.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  infradev synthesize packs/core/tasks/prefix-cache
+  infradev synthesize packs/core --shard 1/4 --json > shard-1.json")]
+pub struct SynthesizeArgs {
+    /// A pack's folder (with pack.toml), or the folder of a task in one
+    #[arg(value_name = "PACK|TASK")]
+    pub path: PathBuf,
+    /// Only the k-th of n parts of the mutants
+    #[arg(long, value_name = "K/N", value_parser = shard)]
+    pub shard: Option<(u32, u32)>,
+    /// Leave out cases that golden itself fails, instead of stopping there
+    #[arg(long)]
+    pub skip_failing: bool,
+    /// How the code under test is held apart; `none` only for machines that grant no namespaces
+    #[arg(long, value_enum, default_value_t = SandboxWord::Namespaces, value_name = "KIND")]
+    pub sandbox: SandboxWord,
+    /// Mutants at once [default: one a core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub jobs: Option<u16>,
+    /// Print one JSON document instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn shard(text: &str) -> Result<(u32, u32), String> {
+    let parts = text.split_once('/').and_then(|(k, n)| Some((k.parse().ok()?, n.parse().ok()?)));
+    match parts {
+        Some((k, n)) if 1 <= k && k <= n => Ok((k, n)),
+        _ => Err("a shard is K/N with K from 1 to N, such as 2/4".to_string()),
+    }
 }
 
 #[derive(Debug, Subcommand)]

@@ -60,6 +60,19 @@ pub struct TakenBack {
     pub at: HunkAt,
     /// The submission.
     pub patch: Vec<u8>,
+    /// The file's text then.
+    pub text: Option<String>,
+}
+
+/// A file that golden changes, with its texts before and after; none where it is not there, or is no UTF-8.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangedFile {
+    /// Path in golden's tree, or in base's where golden removes it.
+    pub path: String,
+    /// Base's text.
+    pub base: Option<String>,
+    /// Golden's text.
+    pub golden: Option<String>,
 }
 
 /// Golden's change on disk: the files that it touches, before and after.
@@ -172,6 +185,29 @@ impl<'a> GoldenChange<'a> {
         work.diff()
     }
 
+    /// The files that golden changes, renamed ones by their new paths, in order.
+    pub fn files(&self) -> Vec<ChangedFile> {
+        let text = |root: PathBuf, path: &[u8]| {
+            fs::read_to_string(root.join(Path::new(std::ffi::OsStr::from_bytes(path)))).ok()
+        };
+        let mut files: Vec<ChangedFile> = self
+            .patch
+            .files
+            .iter()
+            .map(|change| {
+                let golden = text(self.golden_files(), &change.new_path);
+                let path = if golden.is_some() { &change.new_path } else { &change.old_path };
+                ChangedFile {
+                    path: String::from_utf8_lossy(path).into_owned(),
+                    base: text(self.base_files(), &change.old_path),
+                    golden,
+                }
+            })
+            .collect();
+        files.sort_by(|a, b| a.path.cmp(&b.path));
+        files
+    }
+
     fn touches(&self, path: &[u8]) -> bool {
         self.patch.files.iter().any(|file| file.new_path == path || file.old_path == path)
     }
@@ -192,7 +228,8 @@ impl<'a> GoldenChange<'a> {
                     continue;
                 }
                 let at = HunkAt { file: path.clone(), line: hunk.new_start as u32 };
-                found.push(TakenBack { at, patch: patch.to_bytes() });
+                let text = fs::read_to_string(work.path().join(&path)).ok();
+                found.push(TakenBack { at, patch: patch.to_bytes(), text });
             }
         }
         Ok(found)

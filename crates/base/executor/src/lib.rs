@@ -12,9 +12,10 @@ mod kit;
 mod looking;
 mod progress;
 mod ready;
+mod session;
 
 pub use calibration::Calibrated;
-pub use derived::{DeriveError, GoldenChange, TakenBack};
+pub use derived::{ChangedFile, DeriveError, GoldenChange, TakenBack};
 pub use executor::{Ask, Executor, ExecutorError, Settings};
 pub use history::{Commits, SplitError, repository, resolve, split};
 pub use infradev_pycode::Variant;
@@ -22,3 +23,4 @@ pub use infradev_trial::{FoundCase, Streams};
 pub use kit::Kit;
 pub use progress::{Happening, Progress, Quiet};
 pub use ready::ReadyTask;
+pub use session::HeldSlot;

@@ -10,6 +10,7 @@ mod mutant;
 mod pack;
 mod run;
 mod schemas;
+mod synthesis;
 mod task;
 mod trial;
 mod verdict;
@@ -32,6 +33,10 @@ pub use mutant::{Mutant, Operator};
 pub use pack::{EnvironmentSpec, PACK_SCHEMA, Pack, Source, is_name};
 pub use run::{RUN_SCHEMA, Run};
 pub use schemas::schemas;
+pub use synthesis::{
+    Fate, GoldenControl, MutantRecord, PassedOver, RejectedBy, SYNTHESIS_SCHEMA, Share, Strength, Synthesis,
+    SynthesisDocument,
+};
 pub use task::{
     AcceptanceSpec, Adversarial, AdversarialSpec, Area, BaseSource, Commits, Contract, ContractName, Kind,
     Limits, NameKind, PatchedOn, PublicTask, Replacement, SealedTask, TASK_SCHEMA, TaskSpec, Tests, Timeouts,

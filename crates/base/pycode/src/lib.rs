@@ -6,6 +6,7 @@
 mod canary;
 mod definitions;
 mod equality;
+mod extent;
 mod hollow;
 mod import_time;
 mod module;
@@ -17,6 +18,7 @@ mod twins;
 pub use canary::{Canary, canary};
 pub use definitions::{Accessor, Definition, DefinitionKind};
 pub use equality::ast_equal;
+pub use extent::lines_around;
 pub use hollow::{HollowError, Hollowed, QualifiedName, Reason, Variant, hollow};
 pub use module::{Module, ParseError, Span};
 pub use names::{TopLevelKind, TopLevelName, top_level_names};

@@ -1,0 +1,120 @@
+//! The funnel: mutants of golden go through the official tests, what passes them through the probes; what is left at the end
+//! names promises that nothing checks.
+//!
+//! Golden itself goes first, as the unmutated control ([`control`]): a task whose golden fails its own tests is not tried.
+//! One of its runs follows lines, so that a mutant runs only the cases that reach it ([`trying`]). Mutants are spread over
+//! the executor's slots, a warm session each; what is finished is in a journal of the run and is not repeated.
+
+mod control;
+mod interim;
+mod running;
+mod trying;
+
+use std::collections::BTreeSet;
+
+use infradev_executor::{ChangedFile, DeriveError, ExecutorError};
+use infradev_model::{Class, Classified, Mutant, Suite};
+use infradev_pycode::{Span, lines_around};
+use infradev_store::StoreError;
+use infradev_trial::{Line, TrialError};
+
+pub use control::{Control, ControlCase, SuiteControl};
+pub use running::{FunnelPlan, Told, run};
+
+/// Cases named in a message.
+const NAMED: usize = 5;
+
+/// Why the funnel stopped.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum FunnelError {
+    #[error(transparent)]
+    Executor(#[from] ExecutorError),
+    #[error(transparent)]
+    Derive(#[from] DeriveError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Trial(#[from] TrialError),
+    #[error("{task}: golden itself fails {suite} tests at world size {world}: {}", named(failing))]
+    GoldenFails { task: String, suite: Suite, world: u32, failing: Vec<String> },
+    #[error("{task}: golden passes no test{}", because(notes))]
+    NoTests { task: String, notes: Vec<String> },
+}
+
+impl Classified for FunnelError {
+    fn class(&self) -> Class {
+        match self {
+            FunnelError::Executor(error) => error.class(),
+            FunnelError::Derive(error) => error.class(),
+            FunnelError::Store(error) => error.class(),
+            FunnelError::Trial(error) => error.class(),
+            FunnelError::GoldenFails { .. } | FunnelError::NoTests { .. } => Class::BadInput,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            FunnelError::Executor(error) => error.hint(),
+            FunnelError::Derive(error) => error.hint(),
+            FunnelError::Store(error) => error.hint(),
+            FunnelError::Trial(error) => error.hint(),
+            FunnelError::GoldenFails { .. } => Some(
+                "what fails before any mutation says nothing of a mutant: mend it, or leave such cases out with \
+                 --skip-failing"
+                    .to_string(),
+            ),
+            FunnelError::NoTests { .. } => {
+                Some("mutants are tried on tests that the unmutated change passes; check the paths of the tests".to_string())
+            }
+        }
+    }
+}
+
+fn named(failing: &[String]) -> String {
+    let more = failing.len().saturating_sub(NAMED);
+    let mut text = failing.iter().take(NAMED).cloned().collect::<Vec<_>>().join("; ");
+    if more > 0 {
+        text.push_str(&format!("; and {more} more"));
+    }
+    text
+}
+
+fn because(notes: &[String]) -> String {
+    if notes.is_empty() { String::new() } else { format!(": {}", named(notes)) }
+}
+
+/// The promise that a mutant breaks, as the end of a sentence.
+fn promise(mutant: &Mutant) -> String {
+    let place = match &mutant.function {
+        Some(function) => format!("in {function}"),
+        None => format!("in {}", mutant.file),
+    };
+    format!("{:?} {place}", mutant.operator)
+}
+
+/// The lines that must run for a mutant to matter, as lines of the file of this index. None where they are not known.
+fn lines_of(mutant: &Mutant, index: u32, golden: &str) -> Option<BTreeSet<Line>> {
+    if !mutant.file.ends_with(".py") {
+        return None;
+    }
+    let span = match mutant.replacement {
+        Some(_) => Span { start: mutant.start, end: mutant.end },
+        None => Span { start: 0, end: golden.len() },
+    };
+    let lines = lines_around(&mutant.file, golden, span).ok()?;
+    Some(lines.into_iter().map(|line| (index, line)).collect())
+}
+
+/// All mutants of a task's golden patch, and the files that none were made of.
+pub fn mutants_of(
+    ready: &infradev_executor::ReadyTask,
+) -> Result<(Vec<Mutant>, Vec<infradev_model::PassedOver>), FunnelError> {
+    Ok((interim::interim(ready)?, Vec::new()))
+}
+
+/// Golden's texts of the Python files that it changes: what mutants are made of, and whose lines are followed.
+fn followed(files: &[ChangedFile]) -> Vec<String> {
+    let python = files.iter().filter(|file| file.golden.is_some() && file.path.ends_with(".py"));
+    python.map(|file| file.path.clone()).collect()
+}

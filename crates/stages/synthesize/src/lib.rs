@@ -1,0 +1,3 @@
+//! Synthesis: what a task needs beside its golden patch, made and proved by machine.
+
+pub mod funnel;
