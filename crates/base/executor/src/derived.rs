@@ -60,8 +60,6 @@ pub struct TakenBack {
     pub at: HunkAt,
     /// The submission.
     pub patch: Vec<u8>,
-    /// The file's text then.
-    pub text: Option<String>,
 }
 
 /// A file that golden changes, with its texts before and after; none where it is not there, or is no UTF-8.
@@ -228,8 +226,7 @@ impl<'a> GoldenChange<'a> {
                     continue;
                 }
                 let at = HunkAt { file: path.clone(), line: hunk.new_start as u32 };
-                let text = fs::read_to_string(work.path().join(&path)).ok();
-                found.push(TakenBack { at, patch: patch.to_bytes(), text });
+                found.push(TakenBack { at, patch: patch.to_bytes() });
             }
         }
         Ok(found)

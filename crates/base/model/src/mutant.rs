@@ -187,16 +187,6 @@ impl fmt::Display for Operator {
     }
 }
 
-impl Operator {
-    /// The name as documents have it: `take-back-hunk`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Operator::TakeBackHunk => "take-back-hunk",
-            Operator::TakeBackFile => "take-back-file",
-        }
-    }
-}
-
 /// One mutant of golden: the text of one file with one span replaced.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Mutant {

@@ -6,15 +6,14 @@
 //! the executor's slots, a warm session each; what is finished is in a journal of the run and is not repeated.
 
 mod control;
-mod interim;
 mod running;
 mod trying;
 
 use std::collections::BTreeSet;
 
-use infradev_executor::{ChangedFile, DeriveError, ExecutorError};
-use infradev_model::{Class, Classified, Mutant, Suite};
-use infradev_pycode::{Span, lines_around};
+use infradev_executor::{ChangedFile, DeriveError, ExecutorError, GoldenChange, ReadyTask};
+use infradev_model::{Class, Classified, Mutant, PassedOver, Suite};
+use infradev_pycode::{MutationSource, Span, lines_around, mutants};
 use infradev_store::StoreError;
 use infradev_trial::{Line, TrialError};
 
@@ -84,15 +83,6 @@ fn because(notes: &[String]) -> String {
     if notes.is_empty() { String::new() } else { format!(": {}", named(notes)) }
 }
 
-/// The promise that a mutant breaks, as the end of a sentence.
-fn promise(mutant: &Mutant) -> String {
-    let place = match &mutant.function {
-        Some(function) => format!("in {function}"),
-        None => format!("in {}", mutant.file),
-    };
-    format!("{:?} {place}", mutant.operator)
-}
-
 /// The lines that must run for a mutant to matter, as lines of the file of this index. None where they are not known.
 fn lines_of(mutant: &Mutant, index: u32, golden: &str) -> Option<BTreeSet<Line>> {
     if !mutant.file.ends_with(".py") {
@@ -107,10 +97,25 @@ fn lines_of(mutant: &Mutant, index: u32, golden: &str) -> Option<BTreeSet<Line>>
 }
 
 /// All mutants of a task's golden patch, and the files that none were made of.
-pub fn mutants_of(
-    ready: &infradev_executor::ReadyTask,
-) -> Result<(Vec<Mutant>, Vec<infradev_model::PassedOver>), FunnelError> {
-    Ok((interim::interim(ready)?, Vec::new()))
+pub fn mutants_of(ready: &ReadyTask) -> Result<(Vec<Mutant>, Vec<PassedOver>), FunnelError> {
+    let (mut found, mut passed_over) = (Vec::new(), Vec::new());
+    for file in GoldenChange::of(ready)?.files() {
+        let pass_over = |why: &str| PassedOver { file: file.path.clone(), why: why.to_string() };
+        if !file.path.ends_with(".py") {
+            passed_over.push(pass_over("not Python"));
+            continue;
+        }
+        let source = MutationSource {
+            path: &file.path,
+            base: file.base.as_deref(),
+            golden: file.golden.as_deref(),
+        };
+        match mutants(&source) {
+            Ok(mutants) => found.extend(mutants),
+            Err(error) => passed_over.push(pass_over(&error.to_string())),
+        }
+    }
+    Ok((found, passed_over))
 }
 
 /// Golden's texts of the Python files that it changes: what mutants are made of, and whose lines are followed.

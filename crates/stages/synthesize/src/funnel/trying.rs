@@ -42,7 +42,7 @@ impl Trying<'_> {
         let mut record = MutantRecord {
             mutant: mutant.clone(),
             fate: Fate::Unreached,
-            promise: super::promise(mutant),
+            promise: mutant.operator.promise().to_string(),
             by: None,
             official_reach: 0,
             probe_reach: 0,
