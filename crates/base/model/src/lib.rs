@@ -34,7 +34,7 @@ pub use pack::{EnvironmentSpec, PACK_SCHEMA, Pack, Source, is_name};
 pub use run::{RUN_SCHEMA, Run};
 pub use schemas::schemas;
 pub use synthesis::{
-    Fate, GoldenControl, MutantRecord, PassedOver, RejectedBy, SYNTHESIS_SCHEMA, Share, Strength, Synthesis,
+    Fate, Gap, GapMutant, GapsDocument, GoldenControl, MutantRecord, PassedOver, RejectedBy, SYNTHESIS_SCHEMA, Share, Strength, Synthesis,
     SynthesisDocument,
 };
 pub use task::{

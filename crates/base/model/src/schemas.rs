@@ -20,6 +20,7 @@ pub fn schemas() -> Vec<(&'static str, String)> {
         ("trial.schema.json", text(schema_for!(crate::TrialResult))),
         ("grade.schema.json", text(schema_for!(crate::GradeDocument))),
         ("synthesize.schema.json", text(schema_for!(crate::SynthesisDocument))),
+        ("probe-gaps.schema.json", text(schema_for!(crate::GapsDocument))),
         ("run.schema.json", text(schema_for!(crate::Run))),
     ]
 }

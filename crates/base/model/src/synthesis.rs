@@ -66,6 +66,10 @@ pub struct MutantRecord {
     pub mutant: Mutant,
     /// What became of it.
     pub fate: Fate,
+    /// Golden's lines that it changes, from the first to the last of its span.
+    pub was: String,
+    /// What stands there in the mutant; empty where the lines, or the file, are gone.
+    pub becomes: String,
     /// The promise that it breaks, as the end of a sentence.
     pub promise: String,
     /// The first case that rejected it.
@@ -194,4 +198,86 @@ pub struct SynthesisDocument {
     pub run: String,
     /// One record a task.
     pub tasks: Vec<Synthesis>,
+}
+
+/// A line of a change that no test notices: mutants of it that survive, together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Gap {
+    /// Path in the tree.
+    pub file: String,
+    /// First line.
+    pub line: u32,
+    /// Last line.
+    pub end_line: u32,
+    /// The first line's text.
+    pub text: String,
+    /// Whether no test runs it at all.
+    pub unreached: bool,
+    /// What could be done to it unnoticed.
+    pub mutants: Vec<GapMutant>,
+}
+
+/// One mutant that no test notices.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GapMutant {
+    /// The kind of mistake.
+    pub operator: crate::Operator,
+    /// What stands there instead, its lines cut to the changed ones.
+    pub becomes: String,
+    /// The promise that it breaks, as the end of a sentence.
+    pub promise: String,
+    /// Tests that run it.
+    pub reach: u32,
+}
+
+/// What `infradev probe-gaps --json` prints: one document.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GapsDocument {
+    /// Version of this document's format.
+    pub schema: u32,
+    /// The run's id.
+    pub run: String,
+    /// The commit that the change started from.
+    pub base: String,
+    /// The commit that holds the change, or `work tree`.
+    pub head: String,
+    /// Lines that no test notices, in the order of files and lines.
+    pub gaps: Vec<Gap>,
+    /// All mutants and what became of them.
+    pub change: Synthesis,
+}
+
+impl Synthesis {
+    /// The mutants that no test notices, by line.
+    pub fn gap_lines(&self) -> Vec<Gap> {
+        let mut gaps: Vec<Gap> = Vec::new();
+        for record in self.gaps() {
+            let mutant = &record.mutant;
+            let end_line = mutant.line + record.was.trim_end().matches('\n').count() as u32;
+            let first = record.was.lines().next().unwrap_or_default().trim();
+            let entry = GapMutant {
+                operator: mutant.operator,
+                becomes: record.becomes.clone(),
+                promise: record.promise.clone(),
+                reach: record.official_reach + record.probe_reach,
+            };
+            match gaps.iter_mut().find(|gap| gap.file == mutant.file && gap.line == mutant.line) {
+                Some(gap) => {
+                    gap.end_line = gap.end_line.max(end_line);
+                    gap.unreached &= record.fate == Fate::Unreached;
+                    gap.mutants.push(entry);
+                }
+                None => gaps.push(Gap {
+                    file: mutant.file.clone(),
+                    line: mutant.line,
+                    end_line,
+                    text: first.to_string(),
+                    unreached: record.fate == Fate::Unreached,
+                    mutants: vec![entry],
+                }),
+            }
+        }
+        gaps.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
+        gaps
+    }
 }

@@ -256,6 +256,7 @@ impl Session {
         loop {
             match self.try_official(ask, files.clone(), keeps_bytecode, begin).await {
                 Ok(mut tried) => {
+                    self.refuse_outside(&tried)?;
                     tried.wall_s = begin.elapsed().as_secs_f64();
                     return Ok(tried);
                 }
@@ -313,6 +314,18 @@ impl Session {
             self.stop().await;
         }
         Ok(tried)
+    }
+
+    /// What is installed in the environment under a name of the tree would be tested in its place.
+    fn refuse_outside(&self, tried: &Tried) -> Result<(), TrialError> {
+        let decides = |(name, decides): &&(String, bool)| *decides && tried.outside.contains(name);
+        match self.workspace.top_level.iter().find(decides) {
+            None => Ok(()),
+            Some((name, _)) => Err(self.mistaken(format!(
+                "`import {name}` finds an installed package, not the tree under test: take that package out of the \
+                 environment, or install it in editable mode"
+            ))),
+        }
     }
 
     /// Runs probe cases on the tree as it is laid now.

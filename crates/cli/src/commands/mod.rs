@@ -5,6 +5,7 @@ pub mod doctor;
 pub mod grade;
 pub mod new;
 pub mod probe;
+pub mod probe_gaps;
 pub mod run;
 pub mod schema;
 pub mod synthesize;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use infradev_model::{Fate, MutantRecord, SYNTHESIS_SCHEMA, Share, Suite, Synthesis, SynthesisDocument, Word};
+use infradev_model::{Fate, MutantRecord, Operator, SYNTHESIS_SCHEMA, Share, Suite, Synthesis, SynthesisDocument, Word};
 use infradev_synthesize::funnel::{self, FunnelPlan, Told};
 
 use crate::cli::{Global, SynthesizeArgs};
@@ -31,10 +31,16 @@ pub async fn run(global: &Global, args: SynthesizeArgs) -> Result<ExitCode, Fail
         let ready = executor.ready(task).await?;
         let (mutants, passed_over) = funnel::mutants_of(&ready)?;
         let plan =
-            FunnelPlan { mutants, passed_over, shard: args.shard, skip_failing: args.skip_failing };
+            FunnelPlan {
+                mutants,
+                passed_over,
+                shard: args.shard,
+                skip_failing: args.skip_failing,
+                only: Default::default(),
+            };
         let progress = Arc::clone(&session.progress);
         let told = |told: Told<'_>| {
-            if let Some(line) = line(&id, &told) {
+            if let Some(line) = line(&id, "golden", &told) {
                 progress.line(&line);
             }
         };
@@ -59,11 +65,11 @@ pub fn jobs(asked: Option<u16>) -> u16 {
     asked.unwrap_or_else(|| u16::try_from(cores()).unwrap_or(u16::MAX))
 }
 
-/// One line of progress.
-pub fn line(id: &str, told: &Told<'_>) -> Option<String> {
+/// One line of progress; `golden_name` is what the unmutated change is called.
+pub fn line(id: &str, golden_name: &str, told: &Told<'_>) -> Option<String> {
     match told {
         Told::Golden(golden) => Some(format!(
-            "{id} · {}: golden passes {} {} in {:.1} s",
+            "{id} · {}: {golden_name} passes {} {} in {:.1} s",
             counted(golden.world, "rank"),
             golden.cases,
             match golden.suite {
@@ -141,6 +147,12 @@ fn survivors(task: &Synthesis) -> String {
     }
     for record in survivors {
         let _ = writeln!(text, "  {} {}", place(record), record.mutant.operator.name());
+        for (sign, lines) in [("-", &record.was), ("+", &record.becomes)] {
+            let shown = short(lines.trim(), 100);
+            if !shown.is_empty() && record.mutant.operator != Operator::TakeBackFile {
+                let _ = writeln!(text, "    {sign} {}", visible(&shown));
+            }
+        }
         let _ = writeln!(text, "    breaks: {}", visible(&record.promise));
         let rejecting: Vec<&str> = record
             .probes

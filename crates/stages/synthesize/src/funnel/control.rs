@@ -122,6 +122,19 @@ impl SuiteControl {
         control
     }
 
+    /// Leaves out official cases that were not asked for.
+    pub fn keep_only(&mut self, only: &BTreeSet<String>) {
+        if only.is_empty() || self.suite != Suite::Official {
+            return;
+        }
+        let asked = |id: &str| {
+            only.contains(id) || id.rsplit_once('[').is_some_and(|(function, _)| only.contains(function))
+        };
+        self.cases.retain(|id, _| asked(id));
+        self.failing.retain(|id, _| asked(id));
+        self.skipped.retain(|id| asked(id));
+    }
+
     /// Its line in the document.
     pub fn summary(&self) -> GoldenControl {
         GoldenControl {

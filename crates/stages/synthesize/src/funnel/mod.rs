@@ -5,6 +5,7 @@
 //! One of its runs follows lines, so that a mutant runs only the cases that reach it ([`trying`]). Mutants are spread over
 //! the executor's slots, a warm session each; what is finished is in a journal of the run and is not repeated.
 
+mod change;
 mod control;
 mod running;
 mod trying;
@@ -17,6 +18,7 @@ use infradev_pycode::{MutationSource, Span, lines_around, mutants};
 use infradev_store::StoreError;
 use infradev_trial::{Line, TrialError};
 
+pub use change::{ChangeAsk, ChangeError, DraftedChange};
 pub use control::{Control, ControlCase, SuiteControl};
 pub use running::{FunnelPlan, Told, run};
 
@@ -35,9 +37,9 @@ pub enum FunnelError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Trial(#[from] TrialError),
-    #[error("{task}: golden itself fails {suite} tests at world size {world}: {}", named(failing))]
+    #[error("{task}: the unmutated change fails {suite} tests at world size {world}: {}", named(failing))]
     GoldenFails { task: String, suite: Suite, world: u32, failing: Vec<String> },
-    #[error("{task}: golden passes no test{}", because(notes))]
+    #[error("{task}: the unmutated change passes no test{}", because(notes))]
     NoTests { task: String, notes: Vec<String> },
 }
 
@@ -116,6 +118,30 @@ pub fn mutants_of(ready: &ReadyTask) -> Result<(Vec<Mutant>, Vec<PassedOver>), F
         }
     }
     Ok((found, passed_over))
+}
+
+/// Bytes kept of the lines that a mutant changes.
+const SHOWN: usize = 2_000;
+
+/// Golden's lines that a mutant changes, and what stands there instead.
+fn shown(mutant: &Mutant, golden: &str) -> (String, String) {
+    let start = golden[..mutant.start].rfind('\n').map_or(0, |at| at + 1);
+    // A span that ends with its line's end has none of the next.
+    let from = if mutant.end > start && golden[..mutant.end].ends_with('\n') { mutant.end - 1 } else { mutant.end };
+    let end = golden[from..].find('\n').map_or(golden.len(), |at| from + at);
+    let bounded = |text: &str| {
+        let text = text.trim_end();
+        let cut = text.floor_char_boundary(SHOWN);
+        if cut < text.len() { format!("{}…", &text[..cut]) } else { text.to_string() }
+    };
+    let becomes = match &mutant.replacement {
+        Some(replacement) => {
+            let rest = golden.get(mutant.end..end).unwrap_or_default();
+            bounded(&format!("{}{replacement}{rest}", &golden[start..mutant.start]))
+        }
+        None => String::new(),
+    };
+    (bounded(&golden[start..end]), becomes)
 }
 
 /// Golden's texts of the Python files that it changes: what mutants are made of, and whose lines are followed.

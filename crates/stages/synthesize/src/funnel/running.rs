@@ -1,7 +1,7 @@
 //! Runs the funnel over all slots, and goes on where a killed one stopped.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use futures_util::future::{try_join, try_join_all};
 use infradev_executor::{ChangedFile, Executor, GoldenChange, HeldSlot, ReadyTask};
@@ -32,6 +32,8 @@ pub struct FunnelPlan {
     pub shard: Option<(u32, u32)>,
     /// Whether cases that golden fails are left out, rather than refused.
     pub skip_failing: bool,
+    /// Ids of official cases, without parameters or with; all of them where none is given.
+    pub only: BTreeSet<String>,
 }
 
 /// Something that happened.
@@ -233,8 +235,9 @@ impl<'a> Funnel<'a> {
             }
             for world in &task.public.spec.worlds {
                 let session = &mut place.session;
-                let taken =
+                let mut taken =
                     SuiteControl::take(session, task, suite, *world, &self.followed, SEED).await?;
+                taken.keep_only(&self.plan.only);
                 control.suites.push(taken);
             }
         }

@@ -39,9 +39,12 @@ impl Trying<'_> {
     ) -> Result<MutantRecord, TrialError> {
         let begin = Instant::now();
         let mutant = &candidate.mutant;
+        let (was, becomes) = super::shown(mutant, &candidate.golden);
         let mut record = MutantRecord {
             mutant: mutant.clone(),
             fate: Fate::Unreached,
+            was,
+            becomes,
             promise: mutant.operator.promise().to_string(),
             by: None,
             official_reach: 0,
