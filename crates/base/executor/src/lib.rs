@@ -13,10 +13,11 @@ mod kit;
 mod looking;
 mod progress;
 mod ready;
+mod session;
 
 pub use calibration::Calibrated;
 pub use contract::ContractReading;
-pub use derived::{DeriveError, GoldenChange, TakenBack};
+pub use derived::{ChangedFile, DeriveError, GoldenChange, TakenBack};
 pub use executor::{Ask, Executor, ExecutorError, Settings};
 pub use history::{Commits, SplitError, repository, resolve, split};
 pub use infradev_pycode::Variant;
@@ -25,3 +26,4 @@ pub use infradev_trial::{FoundCase, Streams};
 pub use kit::Kit;
 pub use progress::{Happening, Progress, Quiet};
 pub use ready::{ReadyTask, base_tree};
+pub use session::HeldSlot;
