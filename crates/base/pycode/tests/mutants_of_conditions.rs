@@ -35,7 +35,8 @@ fn one_path_is_always_taken() {
             ),
             // Off is the flag's own mutant.
             ("if flag:\n    y = 1\nelse:\n    y = 2", &["if True:"]),
-            ("if n > 2:\n    y = 1", &[]),
+            ("if n > 2:\n    y = 1", &["if False:", "if True:"]),
+            ("if n > 2:\n    return 1", &[]),
         ],
     );
 }

@@ -28,8 +28,16 @@ fn boolean_operators_are_swapped() {
     table(
         Operator::SwapBoolean,
         &[
-            ("y = a and b", &["y = a or b"]),
-            ("y = a or b or c", &["y = a and b and c"]),
+            ("y = f(a) and b", &["y = True and b", "y = f(a) or b", "y = f(a) and True"]),
+            (
+                "y = f(a) or f(b) or f(c)",
+                &[
+                    "y = False or f(b) or f(c)",
+                    "y = f(a) and f(b) and f(c)",
+                    "y = f(a) or False or f(c)",
+                    "y = f(a) or f(b) or False",
+                ],
+            ),
             ("y = not f(a)", &["y =  f(a)"]),
         ],
     );

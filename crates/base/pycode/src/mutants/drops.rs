@@ -49,7 +49,7 @@ pub(super) fn statement(site: &Site<'_>, statement: &Stmt, edits: &mut Edits<'_>
 }
 
 /// An `if` whose only purpose is to leave.
-fn is_guard(conditional: &StmtIf) -> bool {
+pub(super) fn is_guard(conditional: &StmtIf) -> bool {
     let leaves =
         |s: &Stmt| matches!(s, Stmt::Raise(_) | Stmt::Return(_) | Stmt::Continue(_) | Stmt::Break(_));
     let [before @ .., last] = conditional.body.as_slice() else { return false };

@@ -3,6 +3,7 @@
 use infradev_model::Operator;
 use ruff_python_ast::{CmpOp, Expr, ExprCall, Stmt, UnaryOp};
 
+use super::drops::is_guard;
 use super::walk::{Edits, Site};
 use crate::definitions::dotted;
 
@@ -10,7 +11,8 @@ pub(super) fn statement(_: &Site<'_>, statement: &Stmt, edits: &mut Edits<'_>) {
     match statement {
         Stmt::If(conditional) => {
             ignored(&conditional.test, edits);
-            if !conditional.elif_else_clauses.is_empty() {
+            // Of a guard, that it always leaves fails at once, and that it never does is the guard's own mutant.
+            if !is_guard(conditional) {
                 forced(&conditional.test, edits);
             }
             let last = conditional.elif_else_clauses.len().saturating_sub(1);

@@ -29,6 +29,11 @@ pub(super) fn expression(site: &Site<'_>, expr: &Expr, edits: &mut Edits<'_>) {
         Expr::Compare(compare) => comparison(site, compare, edits),
         Expr::BinOp(binary) => binary_operator(site, binary, edits),
         Expr::BoolOp(boolean) => {
+            // An operand that has no say.
+            let neutral = if boolean.op == BoolOp::And { "True" } else { "False" };
+            for operand in &boolean.values {
+                edits.replace(Operator::SwapBoolean, operand, neutral);
+            }
             let other = match boolean.op {
                 BoolOp::And => "or",
                 BoolOp::Or => "and",
