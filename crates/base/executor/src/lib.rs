@@ -13,6 +13,7 @@ mod kit;
 mod looking;
 mod progress;
 mod ready;
+mod rewritten;
 
 pub use calibration::Calibrated;
 pub use contract::ContractReading;
@@ -25,3 +26,4 @@ pub use infradev_trial::{FoundCase, Streams};
 pub use kit::Kit;
 pub use progress::{Happening, Progress, Quiet};
 pub use ready::{ReadyTask, base_tree};
+pub use rewritten::{Rewritten, RewrittenChange};

@@ -12,6 +12,7 @@ mod import_time;
 mod module;
 mod names;
 mod replace;
+mod rewrites;
 mod stub;
 mod twins;
 
@@ -21,4 +22,5 @@ pub use equality::ast_equal;
 pub use hollow::{HollowError, Hollowed, QualifiedName, Reason, Variant, hollow};
 pub use module::{Module, ParseError, Span};
 pub use names::{TopLevelKind, TopLevelName, top_level_names};
+pub use rewrites::{Rewrite, RewriteKind, RewriteSource, rewrites};
 pub use twins::{Twin, names_of_tests, twins};
