@@ -48,7 +48,7 @@ impl Classified for DeriveError {
     }
 }
 
-fn at(path: &Path) -> impl FnOnce(std::io::Error) -> DeriveError {
+pub(crate) fn at(path: &Path) -> impl FnOnce(std::io::Error) -> DeriveError {
     let path = path.to_path_buf();
     move |source| StoreError::io("read or write", &path, source).into()
 }
@@ -139,7 +139,7 @@ impl<'a> GoldenChange<'a> {
     }
 
     /// A fresh copy of golden's files, to be changed.
-    fn fresh(&self) -> Result<Derivation, DeriveError> {
+    pub(crate) fn fresh(&self) -> Result<Derivation, DeriveError> {
         Derivation::of(self, &self.golden_files())
     }
 
@@ -273,7 +273,7 @@ impl<'a> GoldenChange<'a> {
 }
 
 /// One submission being derived: base's files and those that will stand in their place.
-struct Derivation {
+pub(crate) struct Derivation {
     tree: PathBuf,
     folder: tempfile::TempDir,
 }
@@ -293,7 +293,7 @@ impl Derivation {
         self.folder.path().join("old")
     }
 
-    fn work(&self) -> PathBuf {
+    pub(crate) fn work(&self) -> PathBuf {
         self.folder.path().join("work")
     }
 
@@ -309,7 +309,7 @@ impl Derivation {
     }
 
     /// The submission that makes base's files the changed ones.
-    fn diff(&self) -> Result<Vec<u8>, DeriveError> {
+    pub(crate) fn diff(&self) -> Result<Vec<u8>, DeriveError> {
         Ok(capture(Base::Folder(&self.old()), &self.work())?.patch)
     }
 }

@@ -14,6 +14,7 @@ mod looking;
 mod progress;
 mod ready;
 mod session;
+mod rewritten;
 
 pub use calibration::Calibrated;
 pub use contract::ContractReading;
@@ -27,3 +28,4 @@ pub use kit::Kit;
 pub use progress::{Happening, Progress, Quiet};
 pub use ready::{ReadyTask, base_tree};
 pub use session::HeldSlot;
+pub use rewritten::{Rewritten, RewrittenChange};

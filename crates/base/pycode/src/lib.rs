@@ -14,6 +14,7 @@ mod module;
 mod mutants;
 mod names;
 mod replace;
+mod rewrites;
 mod stub;
 mod twins;
 
@@ -25,4 +26,5 @@ pub use hollow::{HollowError, Hollowed, QualifiedName, Reason, Variant, hollow};
 pub use module::{Module, ParseError, Span};
 pub use mutants::{MutationSource, mutants};
 pub use names::{TopLevelKind, TopLevelName, top_level_names};
+pub use rewrites::{Rewrite, RewriteKind, RewriteSource, rewrites};
 pub use twins::{Twin, names_of_tests, twins};

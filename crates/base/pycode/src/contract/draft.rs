@@ -11,7 +11,8 @@ use super::tree::Object;
 /// An entry of the draft.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DraftedName {
-    /// Name, kind and signature as golden has them; `about` says what is new of a name that base has, and is empty otherwise.
+    /// Name, kind and signature as golden has them; `about` says what is new of a name that base has, and is empty
+    /// otherwise.
     pub listed: ContractName,
     /// The first line of golden's docstring: for the author, who is to say it without the algorithm.
     pub golden_says: Option<String>,
@@ -20,7 +21,8 @@ pub struct DraftedName {
 }
 
 impl Interface<'_> {
-    /// An entry for each name that tests touch, sorted by name. New parameters and keys stand in the entry of their function.
+    /// An entry for each name that tests touch, sorted by name. New parameters and keys stand in the entry of their
+    /// function.
     pub fn draft(&self) -> Vec<DraftedName> {
         let mut drafted: BTreeMap<String, DraftedName> = BTreeMap::new();
         for touched in self.touched() {

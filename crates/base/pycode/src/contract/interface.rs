@@ -68,8 +68,8 @@ impl TouchedAt {
 }
 
 impl Interface<'_> {
-    /// The added names that official tests and observers touch for certain: by an import that leads to them, or by a word that
-    /// base does not have.
+    /// The added names that official tests and observers touch for certain: by an import that leads to them, or by
+    /// a word that base does not have.
     pub fn touched(&self) -> Vec<TouchedAt> {
         let mut found: Vec<TouchedAt> = Vec::new();
         for name in &self.added {
@@ -237,8 +237,8 @@ impl Interface<'_> {
         findings
     }
 
-    /// Whether the contract states an added name: by its own entry under the name that tests use, or, for what belongs to
-    /// another name, in that one's entry.
+    /// Whether the contract states an added name: by its own entry under the name that tests use, or, for what
+    /// belongs to another name, in that one's entry.
     fn is_listed(&self, contract: &Contract, touched: &TouchedAt) -> bool {
         let name = &touched.name;
         let word = name.word.as_str();

@@ -1,4 +1,5 @@
-//! Whether a text gives golden's code away: its statements, its numbers and messages, the names it chose, long runs of tokens.
+//! Whether a text gives golden's code away: its statements, its numbers and messages, the names it chose, long runs
+//! of tokens.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -30,8 +31,9 @@ pub struct Leaks {
 }
 
 impl Leaks {
-    /// Reads it off golden's files. What stands in `known` (texts of base and of the tests) or whose words are `public` gives nothing
-    /// away. `golden` and `base` are `(path, text)`; a file that does not parse is passed over.
+    /// Reads it off golden's files. What stands in `known` (texts of base and of the tests) or whose words are
+    /// `public` gives nothing away. `golden` and `base` are `(path, text)`; a file that does not parse is passed
+    /// over.
     pub fn of(
         base: &[(String, String)],
         golden: &[(String, String)],

@@ -1,5 +1,5 @@
-//! The interface contract: the names that a change adds, those of them that tests touch, and whether what an agent reads states
-//! these and gives away nothing else.
+//! The interface contract: the names that a change adds, those of them that tests touch, and whether what an agent
+//! reads states these and gives away nothing else.
 
 mod added;
 mod draft;
@@ -15,6 +15,7 @@ pub use added::{AddedKind, AddedName, added};
 pub use draft::DraftedName;
 pub use interface::{Interface, TouchedAt};
 pub use leaks::{Leaks, NGRAM};
+pub(crate) use outline::words_of;
 pub use outline::{Class, Function, Outline, Parameter, Variable, Word};
 pub use touched::Touched;
 pub use tree::{Object, SourceTree};

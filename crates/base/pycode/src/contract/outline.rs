@@ -1,5 +1,5 @@
-//! What a file offers to others: functions with their parameters, classes with their members, variables, imports; and the
-//! command-line flags, environment variables and string keys that it knows.
+//! What a file offers to others: functions with their parameters, classes with their members, variables, imports;
+//! and the command-line flags, environment variables and string keys that it knows.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,5 @@
-//! Whether a signature that a contract lists is golden's, by the names of parameters and by which of them may be left out.
+//! Whether a signature that a contract lists is golden's, by the names of parameters and by which of them may be
+//! left out.
 
 use super::outline::{Parameter, read_parameters};
 use crate::module::Module;
@@ -11,8 +12,8 @@ pub(crate) fn parse_signature(signature: &str) -> Option<Vec<Parameter>> {
     Some(read_parameters(&module, &function.parameters, false).0)
 }
 
-/// What sets one list of parameters apart from another, in words; `None` where a caller can't tell them apart. Annotations and
-/// the values of defaults are no part of it.
+/// What sets one list of parameters apart from another, in words; `None` where a caller can't tell them apart.
+/// Annotations and the values of defaults are no part of it.
 pub(crate) fn difference(listed: &[Parameter], golden: &[Parameter]) -> Option<String> {
     let is_open =
         |parameters: &[Parameter]| parameters.iter().any(|parameter| parameter.text.starts_with('*'));

@@ -27,7 +27,8 @@ pub struct Object {
 }
 
 impl<'a> SourceTree<'a> {
-    /// `read` gives the text of a path in the tree; `roots` are the folders that are on `sys.path`, `.` for the tree itself.
+    /// `read` gives the text of a path in the tree; `roots` are the folders that are on `sys.path`, `.` for the
+    /// tree itself.
     pub fn new(read: &'a dyn Fn(&str) -> Option<String>, roots: &[String]) -> SourceTree<'a> {
         let roots = roots.iter().map(|root| root.trim_end_matches('/').trim_start_matches("./").to_owned());
         SourceTree { read, roots: roots.collect(), outlines: RefCell::default() }

@@ -1,5 +1,5 @@
-//! Attributes of objects whose class a test shows: made by a call of what it imports, under a name or an attribute that is bound to
-//! nothing else.
+//! Attributes of objects whose class a test shows: made by a call of what it imports, under a name or an attribute
+//! that is bound to nothing else.
 
 use std::collections::{BTreeMap, HashMap};
 

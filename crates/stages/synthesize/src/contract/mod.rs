@@ -6,8 +6,8 @@ use infradev_executor::DraftedName;
 
 /// The text of a drafted `contract.toml`.
 ///
-/// What golden says of a name stands in comments, which no prompt shows: an author states what a caller has to know, and no
-/// algorithm.
+/// What golden says of a name stands in comments, which no prompt shows: an author states what a caller has to
+/// know, and no algorithm.
 pub fn draft(names: &[DraftedName]) -> String {
     let mut text = "schema = 1\n# A draft from golden's signatures. Say in `about` what a caller has to know: shapes, types, meaning; no \
                     algorithm.\n"
