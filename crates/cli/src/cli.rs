@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use infradev_model::Arm;
 use infradev_sandbox::Kind;
 
 /// Grades changes to AI infrastructure with evidence: official tests, and hidden probes observed inside and judged outside.
@@ -41,6 +42,7 @@ pub enum Command {
     #[command(subcommand)]
     Probe(ProbeCommand),
     New(NewArgs),
+    Prompt(PromptArgs),
     /// Look at runs
     #[command(subcommand)]
     Run(RunCommand),
@@ -241,6 +243,47 @@ pub struct NewArgs {
     /// Replace a task of that id
     #[arg(long)]
     pub force: bool,
+}
+
+/// Print the text that an agent is given for a task
+///
+/// Rendered from spec.md, contract.toml and task.toml; no sealed file is read for it.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  infradev prompt packs/core/tasks/expert-dispatch
+  infradev prompt packs/core/tasks/expert-dispatch --minutes 150 --json
+  infradev prompt mine/tasks/a-change --arm pr-description")]
+pub struct PromptArgs {
+    /// The task's folder
+    #[arg(value_name = "TASK")]
+    pub task: PathBuf,
+    /// What stands for the specification
+    #[arg(long, value_enum, default_value_t = ArmWord::Synthesised, value_name = "ARM")]
+    pub arm: ArmWord,
+    /// Minutes that the agent has
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub minutes: Option<u32>,
+    /// Print one JSON document, with the parts apart
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ArmWord {
+    /// spec.md and contract.toml
+    Synthesised,
+    /// The pull request's own description: description.md, or the commit's message
+    PrDescription,
+}
+
+impl From<ArmWord> for Arm {
+    fn from(word: ArmWord) -> Arm {
+        match word {
+            ArmWord::Synthesised => Arm::Synthesised,
+            ArmWord::PrDescription => Arm::PrDescription,
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]

@@ -35,6 +35,7 @@ fn main() -> ExitCode {
             Command::Probe(ProbeCommand::Try(args)) => commands::probe::run(&global, args).await,
             Command::Probe(ProbeCommand::List(args)) => commands::probe::list(&global, args).await,
             Command::New(args) => commands::new::run(&global, args),
+            Command::Prompt(args) => commands::prompt::run(&global, args),
             Command::Run(RunCommand::List(args)) => commands::run::list(&global, args),
             Command::Run(RunCommand::Show(args)) => commands::run::show(&global, args),
             Command::Doctor(args) => commands::doctor::run(&global, args).await,

@@ -14,6 +14,7 @@ fn help_says_what_each_command_does_with_examples() {
         &["grade", "--help"],
         &["probe", "try", "--help"],
         &["new", "--help"],
+        &["prompt", "--help"],
         &["run", "show", "--help"],
         &["doctor", "--help"],
         &["schema", "--help"],

@@ -8,6 +8,7 @@ mod error;
 pub mod format;
 mod mutant;
 mod pack;
+mod prompt;
 mod run;
 mod schemas;
 mod task;
@@ -30,6 +31,7 @@ pub use error::{Class, Classified};
 pub use format::FormatError;
 pub use mutant::{Mutant, Operator};
 pub use pack::{EnvironmentSpec, PACK_SCHEMA, Pack, Source, is_name};
+pub use prompt::{Arm, PROMPT_SCHEMA, PartKind, Prompt, PromptError, PromptPart, PromptSettings};
 pub use run::{RUN_SCHEMA, Run};
 pub use schemas::schemas;
 pub use task::{

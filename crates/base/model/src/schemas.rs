@@ -19,6 +19,7 @@ pub fn schemas() -> Vec<(&'static str, String)> {
         ("calibration.schema.json", text(schema_for!(crate::Calibration))),
         ("trial.schema.json", text(schema_for!(crate::TrialResult))),
         ("grade.schema.json", text(schema_for!(crate::GradeDocument))),
+        ("prompt.schema.json", text(schema_for!(crate::Prompt))),
         ("run.schema.json", text(schema_for!(crate::Run))),
     ]
 }

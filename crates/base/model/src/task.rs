@@ -373,6 +373,8 @@ pub struct PublicTask {
     pub description: String,
     /// `contract.toml`.
     pub contract: Contract,
+    /// `description.md`: the pull request's own description, where the task keeps it.
+    pub pull_request: Option<String>,
     /// The environment that the task names.
     pub environment: EnvironmentSpec,
     /// Where the base tree comes from.

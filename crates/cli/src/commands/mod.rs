@@ -5,5 +5,6 @@ pub mod doctor;
 pub mod grade;
 pub mod new;
 pub mod probe;
+pub mod prompt;
 pub mod run;
 pub mod schema;

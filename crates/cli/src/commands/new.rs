@@ -68,7 +68,13 @@ pub fn run(global: &Global, args: NewArgs) -> Result<ExitCode, Failure> {
     let task_toml = draft.text();
     TaskSpec::parse("task.toml", task_toml.as_bytes())?;
     pack.write(&args.pack)?;
-    write_task(&folder, &task_toml, &draft::spec(&title, &info))?;
+    let texts = [
+        ("task.toml", task_toml.as_str()),
+        ("spec.md", &draft::spec(&title, &info)),
+        ("contract.toml", draft::CONTRACT),
+        ("description.md", &draft::description(&info)),
+    ];
+    write_task(&folder, &texts)?;
 
     let count = |patch: &[u8]| Patch::parse(patch).map_or(0, |patch| patch.files.len() as u32);
     let (golden, official) = (count(&split.golden), count(&split.official));
@@ -263,7 +269,7 @@ fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 }
 
 /// Makes the folder aside and gives it its name in one step. One that is replaced is there until the new one stands.
-fn write_task(folder: &Path, task_toml: &str, spec: &str) -> Result<(), Failure> {
+fn write_task(folder: &Path, texts: &[(&str, &str)]) -> Result<(), Failure> {
     let tasks: PathBuf = folder.parent().unwrap_or(Path::new(".")).to_path_buf();
     fs::create_dir_all(&tasks).map_err(failed(&tasks))?;
     // Hidden, so that a reader of the pack passes it over.
@@ -273,7 +279,7 @@ fn write_task(folder: &Path, task_toml: &str, spec: &str) -> Result<(), Failure>
         let path = new.join(part);
         fs::create_dir_all(&path).map_err(failed(&path))?;
     }
-    for (name, text) in [("task.toml", task_toml), ("spec.md", spec), ("contract.toml", draft::CONTRACT)] {
+    for (name, text) in texts {
         let path = new.join(name);
         fs::write(&path, text).map_err(failed(&path))?;
     }
