@@ -1,6 +1,7 @@
 //! Every noun and file format of InfraDev. Parses and serialises; does no other I/O.
 
 mod acceptance;
+mod agent;
 mod calibration;
 mod case;
 mod digest;
@@ -11,6 +12,7 @@ mod pack;
 mod prompt;
 mod run;
 mod schemas;
+mod submission;
 mod task;
 mod trial;
 mod verdict;
@@ -18,6 +20,10 @@ mod verdict;
 pub use acceptance::{
     ACCEPTANCE_SCHEMA, AcceptDocument, Acceptance, AdversarialFinding, HunkAt, OfficialCount, ProbeCase,
     Role, flake_bound,
+};
+pub use agent::{
+    AGENT_SCHEMA, AgentInstall, AgentModel, AgentRun, AgentSkills, AgentSpec, OutputFormat, PLACEHOLDERS,
+    PromptBy, Wire,
 };
 pub use calibration::{
     CALIBRATION_SCHEMA, CalibratedCase, CalibratedTwin, Calibration, CalibrationKey, Quarantined,
@@ -34,6 +40,10 @@ pub use pack::{EnvironmentSpec, PACK_SCHEMA, Pack, Source, is_name};
 pub use prompt::{Arm, PROMPT_SCHEMA, PartKind, Prompt, PromptError, PromptPart, PromptSettings};
 pub use run::{RUN_SCHEMA, Run};
 pub use schemas::schemas;
+pub use submission::{
+    AgentUsed, AttemptDocument, Ending, Lookup, Metered, SUBMISSION_SCHEMA, SkippedFile, SubmissionRecord,
+    Tokens,
+};
 pub use task::{
     AcceptanceSpec, Adversarial, AdversarialSpec, Area, BaseSource, Commits, Contract, ContractName, Kind,
     Limits, NameKind, PatchedOn, PublicTask, Replacement, SealedTask, TASK_SCHEMA, TaskSpec, Tests, Timeouts,

@@ -20,6 +20,9 @@ pub fn schemas() -> Vec<(&'static str, String)> {
         ("trial.schema.json", text(schema_for!(crate::TrialResult))),
         ("grade.schema.json", text(schema_for!(crate::GradeDocument))),
         ("prompt.schema.json", text(schema_for!(crate::Prompt))),
+        ("agent.schema.json", text(schema_for!(crate::AgentSpec))),
+        ("submission.schema.json", text(schema_for!(crate::SubmissionRecord))),
+        ("attempt.schema.json", text(schema_for!(crate::AttemptDocument))),
         ("run.schema.json", text(schema_for!(crate::Run))),
     ]
 }
