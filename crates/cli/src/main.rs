@@ -18,6 +18,9 @@ use crate::cli::{Cli, Command, ProbeCommand, RunCommand};
 use crate::report::Failure;
 
 fn main() -> ExitCode {
+    if std::env::args_os().nth(1).is_some_and(|word| word == infradev_agent::RELAY) {
+        return commands::attempt::relay();
+    }
     let Cli { global, command } = Cli::parse();
     if let Err(error) = watch_signals() {
         return report::fail(Failure::fault(format!("cannot watch for signals: {error}")), false);
@@ -27,11 +30,12 @@ fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return report::fail(Failure::fault(format!("cannot start: {error}")), false),
     };
-    let resumable = matches!(command, Command::Accept(_) | Command::Grade(_));
+    let resumable = matches!(command, Command::Accept(_) | Command::Grade(_) | Command::Attempt(_));
     let outcome = runtime.block_on(async {
         match command {
             Command::Accept(args) => commands::accept::run(&global, args).await,
             Command::Grade(args) => commands::grade::run(&global, args).await,
+            Command::Attempt(args) => commands::attempt::run(&global, args).await,
             Command::Probe(ProbeCommand::Try(args)) => commands::probe::run(&global, args).await,
             Command::Probe(ProbeCommand::List(args)) => commands::probe::list(&global, args).await,
             Command::New(args) => commands::new::run(&global, args),

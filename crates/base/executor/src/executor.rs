@@ -95,7 +95,7 @@ pub struct Executor {
     pub(crate) judge: Environment,
     pub(crate) kit: Kit,
     pub(crate) sandbox: Kind,
-    slots: Arc<Semaphore>,
+    pub(crate) slots: Arc<Semaphore>,
     pub(crate) progress: Arc<dyn Progress>,
 }
 

@@ -12,6 +12,7 @@ mod kit;
 mod looking;
 mod progress;
 mod ready;
+mod slot;
 
 pub use calibration::Calibrated;
 pub use derived::{DeriveError, GoldenChange, TakenBack};
@@ -21,4 +22,5 @@ pub use infradev_pycode::Variant;
 pub use infradev_trial::{FoundCase, Streams};
 pub use kit::Kit;
 pub use progress::{Happening, Progress, Quiet};
-pub use ready::ReadyTask;
+pub use ready::{ReadyBase, ReadyTask};
+pub use slot::Slot;

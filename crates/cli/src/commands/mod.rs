@@ -1,6 +1,7 @@
 //! One file a verb.
 
 pub mod accept;
+pub mod attempt;
 pub mod doctor;
 pub mod grade;
 pub mod new;
