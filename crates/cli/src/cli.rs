@@ -40,6 +40,7 @@ pub enum Command {
     Grade(GradeArgs),
     Synthesize(SynthesizeArgs),
     ProbeGaps(ProbeGapsArgs),
+    Attempt(AttemptArgs),
     /// Try one probe, or list a task's probes
     #[command(subcommand)]
     Probe(ProbeCommand),
@@ -141,6 +142,65 @@ pub struct GradeArgs {
     pub require: Option<Requirement>,
     #[command(flatten)]
     pub running: Running,
+}
+
+/// Have a coding agent attempt tasks: a prompt and a clean workspace in, a patch out
+///
+/// The agent reaches its model's endpoint and nothing else. What it asked for besides, its tokens and how it ended are on record.
+/// Exits 0 when every attempt was made, 3 when a model could not be reached: the same command makes those again.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+AGENT is one of
+  claude-code | codex | mini-swe-agent    installed once, at a pinned version
+  command              what --command says: it reads the prompt on standard input and edits the folder that it runs in
+  golden | nop | hollow    the task's own patches, for trying things out; no model
+  mine.toml            an agent's file of your own
+
+Examples:
+  infradev attempt packs/core --agent claude-code --model claude-sonnet-4-5
+  infradev attempt packs/core/tasks/expert-dispatch --agent codex --model qwen3 --base-url http://127.0.0.1:8000/v1
+  infradev attempt packs/core --agent command --command 'python3 {agent}/mine.py' --folder mine -k 3
+  infradev grade packs/core --patches RUN/predictions.jsonl")]
+pub struct AttemptArgs {
+    /// A pack's folder (with pack.toml), or the folder of a task in one
+    #[arg(value_name = "PACK|TASK")]
+    pub path: PathBuf,
+    /// Who attempts
+    #[arg(long, value_name = "AGENT")]
+    pub agent: String,
+    /// The model, by the name that its endpoint knows
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
+    /// The model's endpoint [default: the agent's own]
+    #[arg(long, value_name = "URL")]
+    pub base_url: Option<String>,
+    /// Attempts a task
+    #[arg(long, short = 'k', value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub attempts: u32,
+    /// Seconds that each attempt may take, from the agent's start
+    #[arg(long, value_name = "SECONDS", default_value_t = 9000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub timeout: u64,
+    /// Input and output tokens that each attempt may use
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub token_budget: Option<u64>,
+    /// What the agent `command` runs
+    #[arg(long, value_name = "COMMAND")]
+    pub command: Option<String>,
+    /// A folder that the agent sees as {agent}
+    #[arg(long, value_name = "FOLDER")]
+    pub folder: Option<PathBuf>,
+    /// A file of an agent, or a folder of them; they win over those that are shipped
+    #[arg(long, value_name = "FILE|FOLDER", env = "INFRADEV_AGENTS")]
+    pub agents: Option<PathBuf>,
+    /// Only this task; may be given several times
+    #[arg(long = "task", value_name = "ID")]
+    pub tasks: Vec<String>,
+    /// Attempts at once
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub jobs: u16,
+    /// Print one JSON document instead of a table
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

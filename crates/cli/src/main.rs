@@ -20,6 +20,9 @@ use crate::cli::{Cli, Command, ContractCommand, ProbeCommand, RunCommand};
 use crate::report::Failure;
 
 fn main() -> ExitCode {
+    if std::env::args_os().nth(1).is_some_and(|word| word == infradev_agent::RELAY) {
+        return commands::attempt::relay();
+    }
     let Cli { global, command } = Cli::parse();
     if let Err(error) = watch_signals() {
         return report::fail(Failure::fault(format!("cannot watch for signals: {error}")), false);
@@ -31,7 +34,11 @@ fn main() -> ExitCode {
     };
     let resumable = matches!(
         command,
-        Command::Accept(_) | Command::Grade(_) | Command::Synthesize(_) | Command::ProbeGaps(_)
+        Command::Accept(_)
+            | Command::Grade(_)
+            | Command::Attempt(_)
+            | Command::Synthesize(_)
+            | Command::ProbeGaps(_)
     );
     let outcome = runtime.block_on(async {
         match command {
@@ -39,6 +46,7 @@ fn main() -> ExitCode {
             Command::Grade(args) => commands::grade::run(&global, args).await,
             Command::Synthesize(args) => commands::synthesize::run(&global, args).await,
             Command::ProbeGaps(args) => commands::probe_gaps::run(&global, args).await,
+            Command::Attempt(args) => commands::attempt::run(&global, args).await,
             Command::Probe(ProbeCommand::Try(args)) => commands::probe::run(&global, args).await,
             Command::Probe(ProbeCommand::List(args)) => commands::probe::list(&global, args).await,
             Command::New(args) => commands::new::run(&global, args),

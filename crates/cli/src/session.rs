@@ -128,19 +128,21 @@ impl Session {
 /// Those of a pack's tasks that are asked for by id; all of them where none is.
 pub fn select(pack: &mut LoadedPack, wanted: &[String]) -> Result<(), Failure> {
     let known: Vec<String> = pack.tasks.iter().map(|task| task.task.id().to_string()).collect();
-    if let Some(unknown) = wanted.iter().find(|wanted| !known.contains(wanted)) {
-        let near = nearest(unknown, &known);
-        let hint = near.map_or_else(
-            || format!("its tasks are {}", known.join(", ")),
-            |near| format!("did you mean `{near}`?"),
-        );
-        let name = &pack.pack.name;
-        return Err(Failure::usage(format!("pack {name} has no task `{unknown}`")).hint(hint));
-    }
+    check_ids(&pack.pack.name, wanted, &known)?;
     if !wanted.is_empty() {
         pack.tasks.retain(|task| wanted.iter().any(|wanted| wanted == task.task.id()));
     }
     Ok(())
+}
+
+/// Refuses an id that a pack has no task of.
+pub fn check_ids(pack: &str, wanted: &[String], known: &[String]) -> Result<(), Failure> {
+    let Some(unknown) = wanted.iter().find(|wanted| !known.contains(wanted)) else { return Ok(()) };
+    let hint = nearest(unknown, known).map_or_else(
+        || format!("its tasks are {}", known.join(", ")),
+        |near| format!("did you mean `{near}`?"),
+    );
+    Err(Failure::usage(format!("pack {pack} has no task `{unknown}`")).hint(hint))
 }
 
 /// The known word that is closest to an unknown one, if any is close.

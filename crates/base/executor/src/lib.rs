@@ -15,6 +15,7 @@ mod progress;
 mod ready;
 mod session;
 mod rewritten;
+mod slot;
 
 pub use calibration::Calibrated;
 pub use contract::ContractReading;
@@ -26,6 +27,7 @@ pub use infradev_pycode::contract::{DraftedName, TouchedAt};
 pub use infradev_trial::{FoundCase, Streams};
 pub use kit::Kit;
 pub use progress::{Happening, Progress, Quiet};
-pub use ready::{ReadyTask, base_tree};
 pub use session::HeldSlot;
 pub use rewritten::{Rewritten, RewrittenChange};
+pub use ready::{ReadyBase, ReadyTask, base_tree};
+pub use slot::Slot;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use infradev_model::{BaseSource, CalibrationKey, Digest, SealedTask};
+use infradev_model::{BaseSource, CalibrationKey, Digest, PublicTask, SealedTask};
 use infradev_pyenv::{Definition, Environment};
 use infradev_sandbox::Kind;
 use infradev_store::{Home, StoreError, Tree, Trees};
@@ -45,17 +45,19 @@ impl ReadyTask {
     }
 }
 
-/// A file of the task's pack, by its path in the pack.
-fn pack_file(task: &SealedTask, path: &str) -> PathBuf {
-    // packs/<pack>/tasks/<id>
-    let pack = task.folder.parent().and_then(Path::parent);
-    pack.unwrap_or(Path::new("")).join(path)
+/// The public part of a task made ready: what an attempt is made in.
+#[derive(Debug, Clone)]
+pub struct ReadyBase {
+    /// Its base tree.
+    pub tree: Tree,
+    /// Its environment.
+    pub environment: Environment,
 }
 
 /// A task's base tree, materialised in a store. Needs no environment.
-pub fn base_tree(home: &Home, task: &SealedTask, progress: &dyn Progress) -> Result<Tree, ExecutorError> {
+pub fn base_tree(home: &Home, base: &BaseSource, progress: &dyn Progress) -> Result<Tree, ExecutorError> {
     let trees = Trees::new(home.builds().join("trees"));
-    match &task.public.base {
+    match base {
         BaseSource::Folder(path) => Ok(trees.of_folder(path)?),
         BaseSource::Commit { repository, base, .. } => {
             let (repo, commit) = crate::history::resolve(home, repository, base, progress)?;
@@ -76,18 +78,9 @@ impl Executor {
             // Better told now than by each trial.
             infradev_sandbox::bubblewrap_version()?;
         }
-        let tree = self.tree(&task)?;
-        let spec = &task.public.environment;
-        let definition = match (&spec.interpreter, &task.lock, &spec.lock, &spec.python) {
-            (Some(path), ..) => Definition::Interpreter { path: PathBuf::from(path) },
-            (None, Some(lock), Some(path), Some(python)) => Definition::Lock {
-                lock: lock.clone(),
-                lock_path: pack_file(&task, path),
-                python: python.clone(),
-            },
-            _ => return Err(ExecutorError::NoEnvironment { task: task.id().to_string() }),
-        };
-        let environment = self.environment(&definition)?;
+        // packs/<pack>/tasks/<id>
+        let pack = task.folder.parent().and_then(Path::parent).unwrap_or(Path::new(""));
+        let ReadyBase { tree, environment } = self.base(&task.public, pack, task.lock.as_deref())?;
         let bytecode = match self.sandbox {
             Kind::Namespaces => infradev_trial::bytecode(&self.trees, &tree, &environment)?,
             Kind::None => None,
@@ -97,8 +90,28 @@ impl Executor {
         Ok(ReadyTask { task, tree, bytecode, environment, device_class, suites })
     }
 
-    fn tree(&self, task: &SealedTask) -> Result<Tree, ExecutorError> {
-        base_tree(&self.home, task, self.progress.as_ref())
+    /// Makes base tree and environment of a task ready; no sealed part of it is needed. `pack` is its pack's folder, `lock` the
+    /// bytes of its environment's lock.
+    pub fn base(
+        &self,
+        task: &PublicTask,
+        pack: &Path,
+        lock: Option<&[u8]>,
+    ) -> Result<ReadyBase, ExecutorError> {
+        let tree = self.tree(&task.base)?;
+        let spec = &task.environment;
+        let definition = match (&spec.interpreter, lock, &spec.lock, &spec.python) {
+            (Some(path), ..) => Definition::Interpreter { path: PathBuf::from(path) },
+            (None, Some(lock), Some(path), Some(python)) => {
+                Definition::Lock { lock: lock.to_vec(), lock_path: pack.join(path), python: python.clone() }
+            }
+            _ => return Err(ExecutorError::NoEnvironment { task: task.spec.id.clone() }),
+        };
+        Ok(ReadyBase { tree, environment: self.environment(&definition)? })
+    }
+
+    fn tree(&self, base: &BaseSource) -> Result<Tree, ExecutorError> {
+        base_tree(&self.home, base, self.progress.as_ref())
     }
 
     /// `cpu`, or number and name of the machine's GPUs.

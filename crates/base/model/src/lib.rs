@@ -1,6 +1,7 @@
 //! Every noun and file format of InfraDev. Parses and serialises; does no other I/O.
 
 mod acceptance;
+mod agent;
 mod calibration;
 mod case;
 mod digest;
@@ -12,6 +13,7 @@ mod pack;
 mod prompt;
 mod run;
 mod schemas;
+mod submission;
 mod synthesis;
 mod task;
 mod trial;
@@ -20,6 +22,10 @@ mod verdict;
 pub use acceptance::{
     ACCEPTANCE_SCHEMA, AcceptDocument, Acceptance, AdversarialFinding, HunkAt, OfficialCount, ProbeCase,
     Role, flake_bound,
+};
+pub use agent::{
+    AGENT_SCHEMA, AgentInstall, AgentModel, AgentRun, AgentSkills, AgentSpec, OutputFormat, PLACEHOLDERS,
+    PromptBy, Wire,
 };
 pub use calibration::{
     CALIBRATION_SCHEMA, CalibratedCase, CalibratedTwin, Calibration, CalibrationKey, Quarantined,
@@ -37,6 +43,10 @@ pub use pack::{EnvironmentSpec, PACK_SCHEMA, Pack, Source, is_name};
 pub use prompt::{Arm, PROMPT_SCHEMA, PartKind, Prompt, PromptError, PromptPart, PromptSettings};
 pub use run::{RUN_SCHEMA, Run};
 pub use schemas::schemas;
+pub use submission::{
+    AgentUsed, AttemptDocument, Ending, Lookup, Metered, SUBMISSION_SCHEMA, SkippedFile, SubmissionRecord,
+    Tokens,
+};
 pub use synthesis::{
     Fate, Gap, GapMutant, GapsDocument, GoldenControl, MutantRecord, PassedOver, RejectedBy,
     SYNTHESIS_SCHEMA, Share, Strength, Synthesis, SynthesisDocument,

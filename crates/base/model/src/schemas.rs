@@ -23,6 +23,9 @@ pub fn schemas() -> Vec<(&'static str, String)> {
         ("prompt.schema.json", text(schema_for!(crate::Prompt))),
         ("synthesize.schema.json", text(schema_for!(crate::SynthesisDocument))),
         ("probe-gaps.schema.json", text(schema_for!(crate::GapsDocument))),
+        ("agent.schema.json", text(schema_for!(crate::AgentSpec))),
+        ("submission.schema.json", text(schema_for!(crate::SubmissionRecord))),
+        ("attempt.schema.json", text(schema_for!(crate::AttemptDocument))),
         ("run.schema.json", text(schema_for!(crate::Run))),
     ]
 }

@@ -33,6 +33,14 @@ pub(crate) fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, StoreError> 
     }
 }
 
+/// Takes the advisory lock of a file in the store, waiting for whoever has it; `on_wait` is called once before a wait.
+///
+/// # Errors
+/// The file cannot be opened, or the person asked for an end.
+pub fn lock(path: &Path, on_wait: &dyn Fn()) -> Result<Held, StoreError> {
+    Held::take(path, on_wait)
+}
+
 const WRITING: &str = ".writing-";
 
 /// Writes a file under another name in the same folder, then renames it. On any failure nothing is left; what a killed writer

@@ -60,6 +60,11 @@ impl Home {
         self.root.join("repos")
     }
 
+    /// Coding agents, installed.
+    pub fn agents(&self) -> PathBuf {
+        self.root.join("agents")
+    }
+
     /// Run folders.
     pub fn runs(&self) -> PathBuf {
         self.root.join("runs")

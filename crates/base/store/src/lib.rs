@@ -18,10 +18,12 @@ mod trees;
 mod walk;
 
 pub use calibrations::Calibrations;
-pub use disk::Held;
+pub use disk::{Held, lock};
 pub use error::StoreError;
 pub use home::Home;
-pub use pack::{History, LoadedPack, LoadedTask, NoHistory, Split, load_pack, load_public};
+pub use pack::{
+    History, LoadedPack, LoadedTask, NoHistory, PublicPack, Split, load_pack, load_public, load_public_pack,
+};
 pub use run::{RunFolder, Staging};
 pub use runs::{Plan, RunEvent, RunView, Runs};
 pub use scratch::Scratch;

@@ -77,7 +77,38 @@ pub fn load_pack(path: &Path, history: &dyn History) -> Result<LoadedPack, Store
 /// # Errors
 /// The first thing that is not as it should be, naming file, line and key.
 pub fn load_public(path: &Path) -> Result<Vec<PublicTask>, StoreError> {
-    Opened::at(path)?.tasks(path, &NoHistory, task::load_public)
+    Ok(load_public_pack(path)?.tasks)
+}
+
+/// What attempts may see of a pack.
+#[derive(Debug, Clone)]
+pub struct PublicPack {
+    /// `pack.toml`.
+    pub pack: Pack,
+    /// The pack's folder, absolute.
+    pub root: PathBuf,
+    /// The tasks that were asked for, by id.
+    pub tasks: Vec<PublicTask>,
+}
+
+impl PublicPack {
+    /// The bytes of the lock of a task's environment, where it has one.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn lock_of(&self, task: &PublicTask) -> Result<Option<Vec<u8>>, StoreError> {
+        task.environment.lock.as_ref().map(|lock| disk::read(&self.root.join(lock))).transpose()
+    }
+}
+
+/// As [`load_public`], with the pack itself.
+///
+/// # Errors
+/// As [`load_public`].
+pub fn load_public_pack(path: &Path) -> Result<PublicPack, StoreError> {
+    let opened = Opened::at(path)?;
+    let tasks = opened.tasks(path, &NoHistory, task::load_public)?;
+    Ok(PublicPack { pack: opened.pack, root: opened.root, tasks })
 }
 
 /// A pack without its tasks.

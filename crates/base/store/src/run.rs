@@ -112,6 +112,14 @@ impl RunFolder {
         Ok(path)
     }
 
+    /// Writes a file of the run, below its folder; whole or not at all.
+    pub fn write_file(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, StoreError> {
+        let path = self.folder.join(name);
+        disk::create_folder(path.parent().unwrap_or(&self.folder))?;
+        disk::write_whole(&path, bytes)?;
+        Ok(path)
+    }
+
     /// Marks the run as done: it is not resumed any more. What it wrote is flushed to the disk.
     pub fn finish(self) -> Result<(), StoreError> {
         self.record(&RunEvent::Finished)?;

@@ -28,7 +28,7 @@ fn open(global: &Global, folder: &Path) -> Result<Opened, Failure> {
     let history = Commits { home: &home, progress: &progress };
     let task =
         session::one(folder, session::tasks(load_pack(folder, &history)?), |task| task.id().to_owned())?;
-    let tree = base_tree(&home, &task, &progress)?;
+    let tree = base_tree(&home, &task.public.base, &progress)?;
     progress.clear();
     Ok(Opened { task, tree, _scratch: scratch })
 }

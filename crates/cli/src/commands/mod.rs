@@ -2,6 +2,7 @@
 
 pub mod accept;
 pub mod contract;
+pub mod attempt;
 pub mod doctor;
 pub mod grade;
 pub mod new;

@@ -227,3 +227,29 @@ pub fn assert_nothing_left(here: &Path, pids: &[i32]) {
     assert_eq!(control_groups_of(pids), Vec::<PathBuf>::new(), "control groups");
     assert_eq!(passing_files(here), Vec::<PathBuf>::new(), "files");
 }
+
+/// A server of ours that says its address on its first line. Dropped, it is killed.
+pub struct Served {
+    pub address: String,
+    _child: Child,
+    _runtime: tokio::runtime::Runtime,
+}
+
+impl Served {
+    pub fn start(program: &str, args: &[&Path]) -> Served {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let (out, out_write) = std::io::pipe().unwrap();
+        let mut spawn = Spawn::new(program);
+        spawn.args = args.iter().map(|arg| arg.as_os_str().to_owned()).collect();
+        spawn.env = vec![("PATH".into(), std::env::var_os("PATH").unwrap())];
+        spawn.stdout = Sink::Fd(out_write.into());
+        let child = {
+            let _inside = runtime.enter();
+            spawn.start().unwrap()
+        };
+        let mut address = String::new();
+        BufReader::new(out).read_line(&mut address).unwrap();
+        assert!(address.starts_with("http://"), "{program} did not say where it is");
+        Served { address: address.trim().to_owned(), _child: child, _runtime: runtime }
+    }
+}

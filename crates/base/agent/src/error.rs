@@ -1,0 +1,101 @@
+//! Why an agent cannot be used.
+
+use std::path::PathBuf;
+
+use infradev_model::{Class, Classified, FormatError};
+use infradev_sandbox::SandboxError;
+use infradev_store::StoreError;
+use infradev_supervise::SuperviseError;
+
+/// Why an agent cannot be installed or started. What it does once it runs is no error: see [`crate::RunEnd`].
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum AgentError {
+    #[error(transparent)]
+    Format(#[from] FormatError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
+    #[error(transparent)]
+    Supervise(#[from] SuperviseError),
+    #[error("there is no agent `{name}`; known are {}", known.join(", "))]
+    Unknown { name: String, nearest: Option<String>, known: Vec<String> },
+    #[error("agent {agent} needs `{program}`, which is not on PATH")]
+    Missing { agent: String, program: &'static str },
+    #[error("agent {agent} {version} could not be installed: {program} says: {words}")]
+    Install { agent: String, version: String, program: &'static str, words: String, unreachable: bool },
+    #[error("agent {agent} is not of version {version}: `{command}` answers: {answer}")]
+    Version { agent: String, version: String, command: String, answer: String },
+    #[error("agent {agent} needs a model: give --model")]
+    NoModel { agent: String },
+    #[error("agent {agent} needs no model, and --model or --base-url was given")]
+    ModelUnasked { agent: String },
+    #[error("no key for {endpoint}: none of {} is set", variables.join(", "))]
+    NoKey { endpoint: String, variables: Vec<String> },
+    #[error("`{url}` is no endpoint: {what}")]
+    Endpoint { url: String, what: String },
+    #[error("agent {agent} runs what --command says, and none was given")]
+    NoCommand { agent: String },
+    #[error("{}: there is no such folder", path.display())]
+    NoFolder { path: PathBuf },
+    #[error("cannot {what}: {source}")]
+    Io { what: String, source: std::io::Error },
+    #[error("the attempt was interrupted")]
+    Cancelled,
+}
+
+impl AgentError {
+    pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> AgentError {
+        let what = what.into();
+        move |source| AgentError::Io { what, source }
+    }
+}
+
+impl Classified for AgentError {
+    fn class(&self) -> Class {
+        match self {
+            AgentError::Format(error) => error.class(),
+            AgentError::Store(error) => error.class(),
+            AgentError::Sandbox(error) => error.class(),
+            AgentError::Supervise(error) => error.class(),
+            AgentError::Missing { .. } | AgentError::Install { .. } | AgentError::Io { .. } => Class::Fault,
+            AgentError::Version { .. } => Class::BadInput,
+            AgentError::Cancelled => Class::Interrupted,
+            _ => Class::Usage,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            AgentError::Format(error) => error.hint(),
+            AgentError::Store(error) => error.hint(),
+            AgentError::Sandbox(error) => error.hint(),
+            AgentError::Supervise(error) => error.hint(),
+            AgentError::Unknown { nearest, .. } => Some(match nearest {
+                Some(nearest) => format!("did you mean `{nearest}`?"),
+                None => "an agent of your own: give its file, --agent ./mine.toml".to_owned(),
+            }),
+            AgentError::Missing { program: "node" | "npm", .. } => {
+                Some("install Node.js and npm: apt-get install nodejs npm".to_owned())
+            }
+            AgentError::Missing { .. } => Some("install uv: https://docs.astral.sh/uv/".to_owned()),
+            AgentError::Install { unreachable: true, program, .. } => Some(match *program {
+                "npm" => {
+                    "the registry is not reachable: see `npm config get registry`, HTTPS_PROXY".to_owned()
+                }
+                _ => "the package index is not reachable: see UV_DEFAULT_INDEX, HTTPS_PROXY".to_owned(),
+            }),
+            AgentError::Version { .. } => {
+                Some("set `version` and `probe` of the agent's file to what is installed".to_owned())
+            }
+            AgentError::NoKey { .. } => {
+                Some("set one of them; it stays on this machine's side of the sandbox".to_owned())
+            }
+            AgentError::NoCommand { .. } => {
+                Some("--command 'python3 {agent}/mine.py' --folder mine".to_owned())
+            }
+            _ => None,
+        }
+    }
+}

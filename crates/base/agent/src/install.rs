@@ -1,0 +1,243 @@
+//! Agents installed once into the store.
+//!
+//! ```text
+//! agents/<name>-<version>/          complete from the moment that its name exists; mounted read-only
+//! agents/<name>-<version>/infradev-agent.json   the part of its file that it was made from
+//! agents/.locks/<name>-<version>    held (flock) while it is installed
+//! agents/.building-…                one being made, or what a killed process left
+//! ```
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use infradev_model::{AgentInstall, AgentSpec, DigestBuilder};
+use infradev_pyenv::PASSED_TO_UV;
+use infradev_store::{Home, lock};
+use infradev_supervise::{Invocation, Output, find_program};
+use serde::{Deserialize, Serialize};
+
+use crate::error::AgentError;
+use crate::known::{KnownAgent, installs_as_shipped};
+
+const MARKER: &str = "infradev-agent.json";
+const BUILDING: &str = ".building-";
+/// A package of some hundred megabytes over a slow line.
+const INSTALL: Duration = Duration::from_secs(3600);
+const PROBE: Duration = Duration::from_secs(120);
+
+/// What npm may see of the caller's environment: how to run, and how to reach its registry.
+const PASSED_TO_NPM: [&str; 13] = [
+    "PATH",
+    "HOME",
+    "TMPDIR",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "NODE_EXTRA_CA_CERTS",
+    "SSL_CERT_FILE",
+    "NPM_CONFIG_REGISTRY",
+    "npm_config_registry",
+];
+
+/// An agent that is ready to be started.
+#[derive(Debug, Clone)]
+pub struct Installed {
+    /// Its file.
+    pub spec: AgentSpec,
+    /// Its folder on the host; none where it has none.
+    pub folder: Option<PathBuf>,
+    /// Further folders of the host that it needs, seen read-only at the same place: node's, an interpreter's.
+    pub mounts: Vec<PathBuf>,
+    /// Folders of programs that it needs, put last on PATH.
+    pub path: Vec<PathBuf>,
+}
+
+#[derive(Serialize, Deserialize, PartialEq, Eq)]
+struct Marker {
+    version: String,
+    install: AgentInstall,
+}
+
+/// Makes an agent ready: found in the store, else installed. `folder` takes the place of what its file says of one.
+/// `say` is told what takes long. Blocks.
+///
+/// # Errors
+/// A tool that is missing, a registry that cannot be reached, a version that is not the one asked for.
+pub fn install(
+    home: &Home,
+    agent: &KnownAgent,
+    folder: Option<&Path>,
+    say: &dyn Fn(&str),
+) -> Result<Installed, AgentError> {
+    let spec = &agent.spec;
+    let mut installed = Installed { spec: spec.clone(), folder: None, mounts: Vec::new(), path: Vec::new() };
+    let own = folder.map(Path::to_owned).or_else(|| {
+        let beside = agent.file.as_deref().and_then(Path::parent).unwrap_or(Path::new("."));
+        spec.install.folder.as_ref().map(|folder| beside.join(folder))
+    });
+    if let Some(own) = own {
+        let whole = own.canonicalize().ok().filter(|path| path.is_dir());
+        installed.folder = Some(whole.ok_or(AgentError::NoFolder { path: own })?);
+        return Ok(installed);
+    }
+    if spec.install.npm.is_some() {
+        let node = program(spec, "node")?;
+        let node = node.canonicalize().map_err(AgentError::io("resolve node"))?;
+        let bin = node.parent().unwrap_or(Path::new("/usr/bin")).to_owned();
+        // What lies in /usr is in view of every sandbox.
+        if !bin.starts_with("/usr") {
+            installed.mounts.push(bin.parent().unwrap_or(&bin).to_owned());
+        }
+        installed.path.push(bin);
+    }
+    if spec.install.npm.is_none() && spec.install.uv.is_none() {
+        return Ok(installed);
+    }
+    let folder = ensure(home, agent, say)?;
+    if spec.install.uv.is_some() {
+        installed.mounts.extend(interpreter_of(&folder));
+    }
+    installed.folder = Some(folder);
+    Ok(installed)
+}
+
+fn program(spec: &AgentSpec, name: &'static str) -> Result<PathBuf, AgentError> {
+    find_program(name).ok_or_else(|| AgentError::Missing { agent: spec.name.clone(), program: name })
+}
+
+/// The installation that holds the interpreter of a virtual environment, where that is not in view anyway.
+fn interpreter_of(folder: &Path) -> Option<PathBuf> {
+    let python = folder.join("bin/python").canonicalize().ok()?;
+    let prefix = python.parent()?.parent()?;
+    (!prefix.starts_with("/usr")).then(|| prefix.to_owned())
+}
+
+fn ensure(home: &Home, agent: &KnownAgent, say: &dyn Fn(&str)) -> Result<PathBuf, AgentError> {
+    let spec = &agent.spec;
+    let marker = Marker { version: spec.version.clone(), install: spec.install.clone() };
+    let root = home.agents();
+    let mut name = format!("{}-{}", spec.name, spec.version);
+    if !installs_as_shipped(spec) {
+        // A user's file may mean another package by the same name.
+        let mut digest = DigestBuilder::new("infradev agent v1");
+        digest.part("install", &serde_json::to_vec(&marker).unwrap_or_default());
+        name = format!("{name}-{}", digest.finish().short());
+    }
+    let folder = root.join(&name);
+    if is_whole(&folder, &marker) {
+        return Ok(folder);
+    }
+    let making = |what: &str| format!("{what} {}", root.display());
+    fs::create_dir_all(root.join(".locks")).map_err(AgentError::io(making("create")))?;
+    let wait = || say(&format!("waiting for another process that installs {name}"));
+    let _alone = lock(&root.join(".locks").join(&name), &wait)?;
+    if is_whole(&folder, &marker) {
+        return Ok(folder);
+    }
+    sweep(&root, &name);
+    say(&format!("installing {} {}", spec.name, spec.version));
+    let building = tempfile::Builder::new()
+        .prefix(&format!("{BUILDING}{name}-"))
+        .permissions(fs::Permissions::from_mode(0o755))
+        .tempdir_in(&root)
+        .map_err(AgentError::io(making("create a folder in")))?;
+    let place = building.path();
+    if let Some(package) = &spec.install.npm {
+        npm(spec, package, place)?;
+    } else if let Some(package) = &spec.install.uv {
+        uv(spec, package, place)?;
+    }
+    probe(spec, place)?;
+    let text = serde_json::to_vec_pretty(&marker).unwrap_or_default();
+    fs::write(place.join(MARKER), text).map_err(AgentError::io(making("write in")))?;
+    if folder.exists() {
+        fs::rename(&folder, root.join(format!("{BUILDING}{name}-old-{}", std::process::id())))
+            .map_err(AgentError::io(making("replace a folder in")))?;
+    }
+    fs::rename(place, &folder).map_err(AgentError::io(making("create a folder in")))?;
+    sweep(&root, &name);
+    Ok(folder)
+}
+
+fn is_whole(folder: &Path, marker: &Marker) -> bool {
+    let found = fs::read(folder.join(MARKER)).ok();
+    found
+        .and_then(|bytes| serde_json::from_slice::<Marker>(&bytes).ok())
+        .is_some_and(|found| found == *marker)
+}
+
+/// Removes what killed installers of this agent left; its lock is held.
+fn sweep(root: &Path, name: &str) {
+    for entry in fs::read_dir(root).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(&format!("{BUILDING}{name}-")) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+fn npm(spec: &AgentSpec, package: &str, place: &Path) -> Result<(), AgentError> {
+    program(spec, "npm")?;
+    let flags = ["--no-audit", "--no-fund", "--omit=dev", "--ignore-scripts", "--loglevel=error"];
+    let mut npm = Invocation::new("npm").arg("install").arg("--prefix").arg(place).args(flags);
+    npm = npm.arg(format!("{package}@{}", spec.version)).cwd(place).deadline(INSTALL);
+    for name in PASSED_TO_NPM {
+        npm = npm.inherit_env(name);
+    }
+    let output = npm.run()?;
+    done(spec, "npm", &output)
+}
+
+fn uv(spec: &AgentSpec, package: &str, place: &Path) -> Result<(), AgentError> {
+    program(spec, "uv")?;
+    let uv = || {
+        let uv = Invocation::new("uv").cwd(place).deadline(INSTALL).inherit_env("UV_CACHE_DIR");
+        PASSED_TO_UV.iter().fold(uv, |uv, name| uv.inherit_env(*name))
+    };
+    let python = spec.install.python.as_deref().unwrap_or(">=3.10");
+    // Relocatable: it is built under another name. `--allow-existing` because the folder is there.
+    let flags = ["venv", "--quiet", "--relocatable", "--no-project", "--allow-existing", "--python"];
+    let made = uv().args(flags).arg(python).arg(place).run()?;
+    done(spec, "uv", &made)?;
+    let flags = ["pip", "install", "--quiet", "--compile-bytecode", "--python"];
+    let wanted = format!("{package}=={}", spec.version);
+    let output = uv().args(flags).arg(place.join("bin/python")).arg(wanted).run()?;
+    done(spec, "uv", &output)
+}
+
+fn done(spec: &AgentSpec, program: &'static str, output: &Output) -> Result<(), AgentError> {
+    if output.status.success() {
+        return Ok(());
+    }
+    let all = output.stderr_text() + &String::from_utf8_lossy(&output.stdout);
+    let lines: Vec<&str> = all.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let words = lines.iter().take(4).copied().collect::<Vec<_>>().join("; ");
+    let signs =
+        ["ENOTFOUND", "ECONNREFUSED", "EAI_AGAIN", "ETIMEDOUT", "ECONNRESET", "dns error", "(Connect)"];
+    let unreachable = signs.iter().any(|sign| all.contains(sign));
+    let (agent, version) = (spec.name.clone(), spec.version.clone());
+    Err(AgentError::Install { agent, version, program, words, unreachable })
+}
+
+/// Asks for the version, in an empty home.
+fn probe(spec: &AgentSpec, place: &Path) -> Result<(), AgentError> {
+    let Some((first, rest)) = spec.probe.split_first() else { return Ok(()) };
+    let home = tempfile::tempdir().map_err(AgentError::io("make a temporary folder"))?;
+    let fill = |text: &String| text.replace("{agent}", &place.to_string_lossy());
+    let asked = Invocation::new(fill(first)).args(rest.iter().map(fill)).cwd(home.path()).deadline(PROBE);
+    let output = asked.inherit_env("PATH").env("HOME", home.path()).env("IS_SANDBOX", "1").run()?;
+    let answer = String::from_utf8_lossy(&output.stdout).into_owned() + &output.stderr_text();
+    if output.status.success() && answer.contains(&spec.version) {
+        return Ok(());
+    }
+    Err(AgentError::Version {
+        agent: spec.name.clone(),
+        version: spec.version.clone(),
+        command: spec.probe.join(" "),
+        answer: answer.lines().take(3).collect::<Vec<_>>().join("; "),
+    })
+}

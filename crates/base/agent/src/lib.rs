@@ -1,0 +1,22 @@
+//! Coding agents as data: found by name, installed once, run in a sandbox that reaches nothing but their model.
+//!
+//! [`find`] reads an agent's file, [`install`] puts it into the store, [`run`] gives it a prompt and a folder to edit. What it
+//! may reach is its model's endpoint, through a proxy of ours that holds the key, counts tokens and writes down what else was
+//! asked for. Nothing here knows of tasks, patches or grades.
+
+mod error;
+mod install;
+mod known;
+mod meter;
+mod output;
+mod proxy;
+mod relay;
+mod run;
+mod tally;
+
+pub use error::AgentError;
+pub use install::{Installed, install};
+pub use known::{KnownAgent, all, find};
+pub use proxy::Endpoint;
+pub use relay::{RELAY, relay};
+pub use run::{RunEnd, RunSpec, check, run};

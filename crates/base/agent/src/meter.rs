@@ -1,0 +1,238 @@
+//! Tokens of a model's answer, read from the bytes on their way to the agent.
+
+use infradev_model::{Tokens, Wire};
+use serde_json::Value;
+
+/// Longest answer, or line of a stream, that is looked into; a longer one passes by unread.
+const LONGEST: usize = 32 << 20;
+
+/// What an answer said of itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// Tokens; none where it said nothing of them.
+    pub tokens: Option<Tokens>,
+    /// The model would not go on.
+    pub refused: bool,
+    /// An error that came in a stream that had begun well.
+    pub error: Option<String>,
+}
+
+/// Which language a path speaks; none for what asks for no answer of a model.
+pub(crate) fn wire_of(path: &str) -> Option<Wire> {
+    if path.ends_with("/messages") {
+        Some(Wire::AnthropicMessages)
+    } else if path.ends_with("/responses") {
+        Some(Wire::OpenaiResponses)
+    } else if path.ends_with("/chat/completions") {
+        Some(Wire::OpenaiChat)
+    } else {
+        None
+    }
+}
+
+/// Reads one answer.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    wire: Wire,
+    stream: bool,
+    held: Vec<u8>,
+    /// What is held is longer than is looked into.
+    too_long: bool,
+    found: Found,
+}
+
+impl Reader {
+    pub(crate) fn new(wire: Wire, content_type: &str) -> Reader {
+        let stream = content_type.starts_with("text/event-stream");
+        Reader { wire, stream, held: Vec::new(), too_long: false, found: Found::default() }
+    }
+
+    /// Takes the next bytes.
+    pub(crate) fn feed(&mut self, mut bytes: &[u8]) {
+        if self.stream {
+            while let Some(at) = bytes.iter().position(|byte| *byte == b'\n') {
+                self.hold(&bytes[..at]);
+                self.line();
+                bytes = &bytes[at + 1..];
+            }
+        }
+        self.hold(bytes);
+    }
+
+    /// What was found by now; the answer may have been broken off.
+    pub(crate) fn finish(&mut self) -> Found {
+        if self.stream {
+            self.line();
+        } else if let (false, Ok(answer)) = (self.too_long, serde_json::from_slice::<Value>(&self.held)) {
+            self.whole(&answer);
+        }
+        std::mem::take(&mut self.found)
+    }
+
+    fn hold(&mut self, bytes: &[u8]) {
+        if self.held.len() + bytes.len() > LONGEST {
+            self.too_long = true;
+            self.held.clear();
+        } else if !self.too_long {
+            self.held.extend_from_slice(bytes);
+        }
+    }
+
+    fn line(&mut self) {
+        let line = std::mem::take(&mut self.held);
+        if std::mem::take(&mut self.too_long) {
+            return;
+        }
+        let Some(data) = line.strip_prefix(b"data:") else { return };
+        // `[DONE]`, and whatever is no JSON, says nothing of tokens.
+        if let Ok(event) = serde_json::from_slice::<Value>(data.trim_ascii()) {
+            self.event(&event);
+        }
+    }
+
+    fn event(&mut self, event: &Value) {
+        if let Some(error) = event.get("error").filter(|error| !error.is_null()) {
+            self.found.error = Some(message(error));
+        }
+        match self.wire {
+            Wire::AnthropicMessages => {
+                self.anthropic(&event["message"]);
+                self.anthropic(event);
+                self.found.refused |= event["delta"]["stop_reason"] == "refusal";
+            }
+            // `response.completed`, `.incomplete` and `.failed` hold the whole answer.
+            Wire::OpenaiResponses => self.responses(&event["response"]),
+            Wire::OpenaiChat => self.chat(event),
+        }
+    }
+
+    fn whole(&mut self, answer: &Value) {
+        match self.wire {
+            Wire::AnthropicMessages => self.anthropic(answer),
+            Wire::OpenaiResponses => self.responses(answer),
+            Wire::OpenaiChat => self.chat(answer),
+        }
+    }
+
+    /// Usage as `messages` tells it: prompts without cached tokens, and in a stream each event the sum so far.
+    fn anthropic(&mut self, part: &Value) {
+        self.found.refused |= part["stop_reason"] == "refusal";
+        let usage = &part["usage"];
+        if !usage.is_object() {
+            return;
+        }
+        let tokens = self.found.tokens.get_or_insert_default();
+        let told = |name: &str| usage[name].as_u64();
+        let parts =
+            [told("input_tokens"), told("cache_creation_input_tokens"), told("cache_read_input_tokens")];
+        // The last event of a stream may tell of the answer alone.
+        if parts[0].is_some_and(|count| count > 0) || tokens.input == 0 {
+            tokens.input = parts.iter().flatten().sum();
+            tokens.cached = parts[2].unwrap_or(0);
+        }
+        tokens.output = told("output_tokens").unwrap_or(tokens.output);
+        let reasoning = usage["output_tokens_details"]["thinking_tokens"].as_u64();
+        tokens.reasoning = reasoning.unwrap_or(tokens.reasoning);
+    }
+
+    fn responses(&mut self, response: &Value) {
+        self.found.refused |= response["incomplete_details"]["reason"] == "content_filter";
+        if let Some(error) = response.get("error").filter(|error| !error.is_null()) {
+            self.found.error = Some(message(error));
+        }
+        let usage = &response["usage"];
+        if usage.is_object() {
+            self.found.tokens = Some(Tokens {
+                input: count(&usage["input_tokens"]),
+                cached: count(&usage["input_tokens_details"]["cached_tokens"]),
+                output: count(&usage["output_tokens"]),
+                reasoning: count(&usage["output_tokens_details"]["reasoning_tokens"]),
+            });
+        }
+    }
+
+    fn chat(&mut self, part: &Value) {
+        self.found.refused |= part["choices"][0]["finish_reason"] == "content_filter";
+        let usage = &part["usage"];
+        if usage.is_object() {
+            self.found.tokens = Some(Tokens {
+                input: count(&usage["prompt_tokens"]),
+                cached: count(&usage["prompt_tokens_details"]["cached_tokens"]),
+                output: count(&usage["completion_tokens"]),
+                reasoning: count(&usage["completion_tokens_details"]["reasoning_tokens"]),
+            });
+        }
+    }
+}
+
+fn count(value: &Value) -> u64 {
+    value.as_u64().unwrap_or(0)
+}
+
+/// What an error says, in one line.
+pub(crate) fn message(error: &Value) -> String {
+    let text = error["message"].as_str().map_or_else(|| error.to_string(), str::to_owned);
+    text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(300).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(wire: Wire, content_type: &str, text: &str, step: usize) -> Found {
+        let mut reader = Reader::new(wire, content_type);
+        for part in text.as_bytes().chunks(step) {
+            reader.feed(part);
+        }
+        reader.finish()
+    }
+
+    /// In one piece and byte by byte.
+    fn stream(wire: Wire, text: &str) -> Found {
+        let [whole, bytes] =
+            [text.len(), 1].map(|step| read(wire, "text/event-stream; charset=utf-8", text, step));
+        assert_eq!(whole, bytes);
+        whole
+    }
+
+    fn tokens(input: u64, cached: u64, output: u64, reasoning: u64) -> Option<Tokens> {
+        Some(Tokens { input, cached, output, reasoning })
+    }
+
+    #[test]
+    fn messages_count_cached_tokens_apart_and_their_last_event_holds() {
+        let text = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":10,\
+            \"cache_creation_input_tokens\":5,\"cache_read_input_tokens\":100,\"output_tokens\":1}}}\r\n\n\
+            data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":7}}\n\n";
+        assert_eq!(stream(Wire::AnthropicMessages, text).tokens, tokens(115, 100, 7, 0));
+        let broken_off = text.split_once("\n\ndata: {\"type\":\"message_delta").unwrap().0;
+        assert_eq!(stream(Wire::AnthropicMessages, broken_off).tokens, tokens(115, 100, 1, 0));
+        let refused = text.replace("end_turn", "refusal");
+        assert!(stream(Wire::AnthropicMessages, &refused).refused);
+    }
+
+    #[test]
+    fn responses_and_completions_tell_their_tokens_at_the_end() {
+        let text = "data: {\"type\":\"response.output_text.delta\",\"delta\":\"x\"}\n\n\
+            data: {\"type\":\"response.completed\",\"response\":{\"usage\":{\"input_tokens\":9,\"input_tokens_details\":\
+            {\"cached_tokens\":4},\"output_tokens\":3,\"output_tokens_details\":{\"reasoning_tokens\":2}}}}\n\n";
+        assert_eq!(stream(Wire::OpenaiResponses, text).tokens, tokens(9, 4, 3, 2));
+        let text = "data: {\"choices\":[{\"delta\":{}}],\"usage\":null}\n\n\
+            data: {\"choices\":[],\"usage\":{\"prompt_tokens\":8,\"completion_tokens\":2}}\n\ndata: [DONE]\n\n";
+        assert_eq!(stream(Wire::OpenaiChat, text).tokens, tokens(8, 0, 2, 0));
+    }
+
+    #[test]
+    fn an_answer_in_one_piece_is_read_too_and_one_that_tells_nothing_is_known_as_such() {
+        let text = "{\"usage\":{\"input_tokens\":3,\"output_tokens\":4}}";
+        assert_eq!(read(Wire::AnthropicMessages, "application/json", text, 5).tokens, tokens(3, 0, 4, 0));
+        assert_eq!(read(Wire::OpenaiChat, "application/json", "{\"choices\":[]}", 5).tokens, None);
+        assert_eq!(read(Wire::OpenaiChat, "application/json", "{\"choi", 5), Found::default());
+    }
+
+    #[test]
+    fn an_error_within_a_stream_is_told() {
+        let text = "data: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n";
+        assert_eq!(stream(Wire::AnthropicMessages, text).error.unwrap(), "Overloaded");
+    }
+}

@@ -1,0 +1,391 @@
+//! One run of an agent in its sandbox: start, limits, end.
+
+use std::fs::File;
+use std::io::{PipeReader, Read, Write};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use infradev_model::{AgentSpec, Ending, Lookup, Metered, PromptBy, SandboxReport};
+use infradev_sandbox::{HOME, Limits, Mode, Mount, Sandbox, SandboxEnd, SandboxSpec};
+use infradev_supervise::Sink;
+
+use crate::error::AgentError;
+use crate::install::Installed;
+use crate::output::{OwnWord, own_word};
+use crate::proxy::{Endpoint, PLACEHOLDER_KEY, PORT, Proxy};
+use crate::relay::{RELAY, Told};
+use crate::tally::{Last, Tally};
+
+const AGENT: &str = "/opt/agent";
+const WORKSPACE: &str = "/workspace";
+const OUT: &str = "/out";
+const PROGRAM: &str = "/infradev/infradev";
+const SOCKET: &str = "/infradev/model.sock";
+const PROMPT: &str = "/infradev/prompt.md";
+/// Number of the descriptor on which the relay reports.
+const REPORT: i32 = 3;
+/// Bytes of each output stream that are kept; what comes after is read and dropped.
+const KEPT: u64 = 512 << 20;
+
+/// A run to be made.
+pub struct RunSpec<'a> {
+    /// The agent.
+    pub agent: &'a Installed,
+    /// The model's name, as the agent is told it.
+    pub model: Option<&'a str>,
+    /// Its endpoint; without one all is refused.
+    pub endpoint: Option<Endpoint>,
+    /// What `{command}` stands for.
+    pub command: Option<&'a str>,
+    /// The prompt's text.
+    pub prompt: &'a str,
+    /// The folder that it edits.
+    pub workspace: &'a Path,
+    /// Folders of the host that are seen read-only at the same place: the environment.
+    pub mounts: Vec<PathBuf>,
+    /// Folders of programs that come first on PATH: the environment's.
+    pub path: Vec<PathBuf>,
+    /// Further variables; paths in them are those inside.
+    pub env: Vec<(String, String)>,
+    /// Read-only files at absolute paths.
+    pub files: Vec<(PathBuf, Vec<u8>)>,
+    /// Bounds of memory and processes.
+    pub limits: Limits,
+    /// Bound of `/tmp` and of the home folder, bytes each.
+    pub tmp_bytes: u64,
+    /// GPUs, leased.
+    pub gpus: Vec<u32>,
+    /// How long it may take.
+    pub timeout: Duration,
+    /// Input and output tokens that it may use.
+    pub token_budget: Option<u64>,
+    /// A folder for the socket; gone after the run.
+    pub scratch: &'a Path,
+    /// An empty folder for what is kept: logs, requests, what the agent puts in `{out}`.
+    pub kept: &'a Path,
+    /// This program, which is mounted into the sandbox as the relay.
+    pub program: &'a Path,
+}
+
+/// How a run ended. By then every process of it is dead.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunEnd {
+    /// How.
+    pub ending: Ending,
+    /// What showed it.
+    pub detail: Option<String>,
+    /// Seconds from the agent's start to its end.
+    pub agent_s: f64,
+    /// What the proxy counted.
+    pub metered: Metered,
+    /// What it asked for and did not get.
+    pub lookups: Vec<Lookup>,
+    /// Command lines of processes that it had left running.
+    pub left_running: Vec<String>,
+    /// How it was held apart.
+    pub sandbox: SandboxReport,
+}
+
+enum Stop {
+    Ended(SandboxEnd),
+    TimedOut,
+    Spent,
+    Hopeless,
+    Cancelled,
+}
+
+/// Refuses what an agent cannot be started with.
+///
+/// # Errors
+/// A model or a command that it needs is missing, or a model is given to one that needs none.
+pub fn check(agent: &AgentSpec, model: Option<&str>, command: Option<&str>) -> Result<(), AgentError> {
+    let name = || agent.name.clone();
+    match (&agent.model, model) {
+        (Some(_), None) => return Err(AgentError::NoModel { agent: name() }),
+        (None, Some(_)) => return Err(AgentError::ModelUnasked { agent: name() }),
+        _ => {}
+    }
+    let asks = agent.run.command.iter().any(|part| part.contains("{command}"));
+    if asks && command.is_none() { Err(AgentError::NoCommand { agent: name() }) } else { Ok(()) }
+}
+
+/// Runs an agent to its end, or until its time or its tokens are over.
+///
+/// # Errors
+/// The sandbox could not be set up, or the person asked for an end. Whatever the agent does is a [`RunEnd`].
+pub async fn run(spec: RunSpec<'_>) -> Result<RunEnd, AgentError> {
+    let agent = &spec.agent.spec;
+    check(agent, spec.model, spec.command)?;
+    let log = spec.kept.join("requests.jsonl");
+    let log = File::create(&log).map_err(AgentError::io(format!("write {}", log.display())))?;
+    let tally = Arc::new(Tally::new(log, spec.token_budget));
+    let proxy = Proxy::start(spec.endpoint.clone(), spec.scratch, Arc::clone(&tally))?;
+    let (mut sandbox_spec, streams) = sandbox(&spec, &proxy)?;
+    let (told, told_write) = std::io::pipe().map_err(AgentError::io("open a pipe"))?;
+    sandbox_spec.fds = vec![(OwnedFd::from(told_write), REPORT)];
+    let mut sandbox = Sandbox::start(sandbox_spec).await?;
+    let begun = Instant::now();
+    let report = report(&sandbox);
+    let stop = tokio::select! {
+        end = sandbox.wait() => Stop::Ended(end?),
+        () = tokio::time::sleep(spec.timeout) => Stop::TimedOut,
+        () = proxy.tally.spent.notified() => Stop::Spent,
+        () = proxy.tally.hopeless.notified() => Stop::Hopeless,
+        () = infradev_supervise::cancel_requested() => Stop::Cancelled,
+    };
+    let agent_s = begun.elapsed().as_secs_f64();
+    // All of it is dead from here on.
+    sandbox.kill().await?;
+    for stream in streams {
+        let _ = stream.join();
+    }
+    let told = read_told(told);
+    // Requests that broke off are counted when their connections end.
+    drop(proxy);
+    let (metered, lookups, last) = tally.result();
+    let (ending, detail) = match stop {
+        Stop::Cancelled => return Err(AgentError::Cancelled),
+        Stop::TimedOut => timed_out(spec.timeout, &metered, &last),
+        Stop::Hopeless => (Ending::EndpointUnreachable, trouble(&last)),
+        Stop::Spent => {
+            let used = metered.tokens.input + metered.tokens.output;
+            (Ending::Budget, Some(format!("{used} tokens of {}", spec.token_budget.unwrap_or(0))))
+        }
+        Stop::Ended(end) => {
+            let word = own_word(agent.run.output, &spec.kept.join("agent.log"));
+            judge(&end, &told, word, last, agent.model.is_some())
+        }
+    };
+    Ok(RunEnd { ending, detail, agent_s, metered, lookups, left_running: told.left_running, sandbox: report })
+}
+
+/// What is wrong with the endpoint, by its last answer.
+fn trouble(last: &Last) -> Option<String> {
+    match last {
+        // A request that is too long, or malformed, is the agent's own doing.
+        Last::Status(status, why) if ![400, 413, 422].contains(status) => {
+            Some(format!("the endpoint answered {status}: {why}"))
+        }
+        Last::Unreachable(why) => Some(format!("the endpoint could not be reached: {why}")),
+        _ => None,
+    }
+}
+
+/// An agent that had no answer all the time has not been tried.
+fn timed_out(after: Duration, metered: &Metered, last: &Last) -> (Ending, Option<String>) {
+    let after = format!("after {} s", after.as_secs());
+    match trouble(last).filter(|_| metered.failed == metered.requests) {
+        Some(trouble) => (Ending::EndpointUnreachable, Some(format!("{trouble}; {after}"))),
+        None => (Ending::TimedOut, Some(after)),
+    }
+}
+
+/// How an agent that ended by itself ended.
+fn judge(
+    end: &SandboxEnd,
+    told: &Told,
+    word: OwnWord,
+    last: Last,
+    has_model: bool,
+) -> (Ending, Option<String>) {
+    let trouble = trouble(&last);
+    let limit = end.excess.map(|excess| format!("{excess:?}").to_lowercase());
+    let failed = match (&word, limit) {
+        (_, Some(limit)) => Some(format!("it went over its limit of {limit}")),
+        (OwnWord::Failed(why), _) => Some(why.clone()),
+        _ if end.oom_kills > 0 && !end.exit.success() => Some("it went over its limit of memory".to_owned()),
+        _ if !end.exit.success() => {
+            Some(told.not_started.clone().unwrap_or_else(|| format!("it ended with {}", end.exit)))
+        }
+        _ => None,
+    };
+    match (failed, word, trouble, last) {
+        (_, OwnWord::Limit(why), ..) => (Ending::Budget, Some(why)),
+        (Some(why), _, Some(trouble), _) => (Ending::EndpointUnreachable, Some(format!("{trouble}; {why}"))),
+        // One that gives up on its model may call that a good end.
+        (None, _, Some(trouble), _) if has_model => (Ending::EndpointUnreachable, Some(trouble)),
+        (_, _, _, Last::Refused) => (Ending::Refused, None),
+        (Some(why), ..) => (Ending::AgentCrashed, Some(why)),
+        (None, ..) => (Ending::Finished, None),
+    }
+}
+
+fn read_told(mut pipe: PipeReader) -> Told {
+    let mut text = Vec::new();
+    // Every writer is dead.
+    let _ = pipe.read_to_end(&mut text);
+    serde_json::from_slice(&text).unwrap_or_default()
+}
+
+fn report(sandbox: &Sandbox) -> SandboxReport {
+    let report = sandbox.report();
+    let word = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let of = |value: &dyn Fn() -> serde_json::Result<serde_json::Value>| word(value().unwrap_or_default());
+    SandboxReport {
+        kind: of(&|| serde_json::to_value(report.kind)),
+        uid_separation: report.uid_separation,
+        memory_limit: of(&|| serde_json::to_value(report.memory_limit)),
+        network: of(&|| serde_json::to_value(report.network)),
+        version: report.bubblewrap.clone().unwrap_or_default(),
+    }
+}
+
+type Streams = Vec<JoinHandle<()>>;
+
+fn sandbox(spec: &RunSpec<'_>, proxy: &Proxy) -> Result<(SandboxSpec, Streams), AgentError> {
+    let agent = &spec.agent.spec;
+    let out = spec.kept.join("out");
+    let keep = |name: &str| spec.kept.join(name);
+    std::fs::create_dir_all(&out)
+        .and_then(|()| std::fs::write(keep("prompt.md"), spec.prompt))
+        .map_err(AgentError::io(format!("write in {}", spec.kept.display())))?;
+    let mut mounts = vec![
+        Mount { source: spec.workspace.to_owned(), target: WORKSPACE.into(), mode: Mode::ReadWrite },
+        Mount { source: out, target: OUT.into(), mode: Mode::ReadWrite },
+        Mount { source: spec.program.to_owned(), target: PROGRAM.into(), mode: Mode::ReadOnly },
+        Mount { source: proxy.socket.clone(), target: SOCKET.into(), mode: Mode::ReadOnly },
+    ];
+    if let Some(folder) = &spec.agent.folder {
+        mounts.push(Mount { source: folder.clone(), target: AGENT.into(), mode: Mode::ReadOnly });
+    }
+    let mut seen = spec.mounts.clone();
+    seen.extend(spec.agent.mounts.iter().cloned());
+    seen.sort();
+    seen.dedup();
+    mounts.extend(seen.into_iter().map(Mount::read_only));
+    let fill = |text: &str| fill(text, spec);
+    let mut sandbox = SandboxSpec::new(PROGRAM);
+    sandbox.mounts = mounts;
+    sandbox.files = vec![
+        (PROMPT.into(), spec.prompt.as_bytes().to_vec()),
+        (
+            format!("{HOME}/.gitconfig").into(),
+            b"[user]\n\tname = agent\n\temail = agent@localhost\n".to_vec(),
+        ),
+    ];
+    sandbox.files.extend(spec.files.iter().cloned());
+    let own = agent.run.files.iter().map(|(path, text)| (PathBuf::from(fill(path)), fill(text).into_bytes()));
+    sandbox.files.extend(own);
+    sandbox.tmp_bytes = spec.tmp_bytes;
+    sandbox.gpus = spec.gpus.clone();
+    sandbox.limits = spec.limits;
+    sandbox.env = variables(spec);
+    sandbox.cwd = WORKSPACE.into();
+    sandbox.args = [RELAY, SOCKET, "--"].map(Into::into).to_vec();
+    sandbox.args.extend(agent.run.command.iter().map(|part| fill(part).into()));
+    if agent.run.prompt == PromptBy::Argument {
+        sandbox.args.push(spec.prompt.into());
+    }
+    if agent.run.prompt == PromptBy::Stdin {
+        let file = File::open(keep("prompt.md")).map_err(AgentError::io("open the prompt"))?;
+        sandbox.stdin = Some(file.into());
+    }
+    let (out_thread, stdout) = keeper(&keep("agent.log"))?;
+    let (err_thread, stderr) = keeper(&keep("agent.err"))?;
+    sandbox.stdout = Sink::Fd(stdout);
+    sandbox.stderr = Sink::Fd(stderr);
+    Ok((sandbox, vec![out_thread, err_thread]))
+}
+
+fn fill(text: &str, spec: &RunSpec<'_>) -> String {
+    let base_url = spec.endpoint.as_ref().map(Endpoint::inside).unwrap_or_default();
+    // The command comes first: it may hold placeholders of its own.
+    let pairs = [
+        ("{command}", spec.command.unwrap_or_default()),
+        ("{agent}", AGENT),
+        ("{base_url}", &base_url),
+        ("{home}", HOME),
+        ("{key}", PLACEHOLDER_KEY),
+        ("{model}", spec.model.unwrap_or_default()),
+        ("{out}", OUT),
+        ("{prompt_file}", PROMPT),
+    ];
+    pairs.iter().fold(text.to_owned(), |text, (name, value)| text.replace(name, value))
+}
+
+fn variables(spec: &RunSpec<'_>) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
+    let folders =
+        spec.path.iter().chain(&spec.agent.path).map(|folder| folder.to_string_lossy().into_owned());
+    let system = ["/usr/local/bin", "/usr/bin", "/bin"].map(str::to_owned);
+    let path: Vec<String> = folders.chain(system).collect();
+    let proxy = format!("http://127.0.0.1:{PORT}");
+    let mut all: Vec<(String, String)> = vec![
+        ("PATH".into(), path.join(":")),
+        ("LANG".into(), "C.UTF-8".into()),
+        ("TERM".into(), "dumb".into()),
+        ("INFRADEV_PROMPT".into(), PROMPT.into()),
+        // What the agent asks of other hosts comes to the proxy, which refuses it and writes it down.
+        ("NO_PROXY".into(), "127.0.0.1,localhost,::1".into()),
+        ("no_proxy".into(), "127.0.0.1,localhost,::1".into()),
+    ];
+    for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"] {
+        all.push((name.into(), proxy.clone()));
+    }
+    all.extend(spec.env.iter().cloned());
+    for (name, value) in &spec.agent.spec.run.env {
+        all.retain(|(known, _)| known != name);
+        all.push((name.clone(), fill(value, spec)));
+    }
+    all.into_iter().map(|(name, value)| (name.into(), value.into())).collect()
+}
+
+/// A file that takes what is written to the descriptor, up to a bound. The thread ends when every writer has ended.
+fn keeper(path: &Path) -> Result<(JoinHandle<()>, OwnedFd), AgentError> {
+    let failed = || AgentError::io(format!("write {}", path.display()));
+    let mut file = File::create(path).map_err(failed())?;
+    let (mut reader, writer) = std::io::pipe().map_err(failed())?;
+    let thread = std::thread::Builder::new().name("agent-log".into()).spawn(move || {
+        let mut buffer = vec![0; 64 << 10];
+        let mut room = KEPT;
+        while let Ok(count @ 1..) = reader.read(&mut buffer) {
+            let kept = room.min(count as u64) as usize;
+            // A full disk costs the log, not the agent.
+            if file.write_all(&buffer[..kept]).is_err() {
+                room = 0;
+            }
+            room = room.saturating_sub(kept as u64);
+        }
+    });
+    Ok((thread.map_err(failed())?, writer.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use infradev_supervise::Exit;
+
+    use super::*;
+
+    fn ending(code: i32, word: OwnWord, last: Last) -> Ending {
+        let end = SandboxEnd { exit: Exit::Code(code), excess: None, oom_kills: 0, memory_peak: None };
+        judge(&end, &Told::default(), word, last, true).0
+    }
+
+    #[test]
+    fn an_ending_is_read_from_exit_code_own_word_and_the_last_answer_together() {
+        let overloaded = || Last::Status(529, "Overloaded".into());
+        let too_long = Last::Status(400, "prompt is too long".into());
+        let failed = || OwnWord::Failed("API Error".into());
+        assert_eq!(ending(0, OwnWord::Done, Last::Answered), Ending::Finished);
+        assert_eq!(ending(0, OwnWord::Nothing, Last::None), Ending::Finished);
+        assert_eq!(ending(0, failed(), Last::Answered), Ending::AgentCrashed);
+        assert_eq!(ending(1, OwnWord::Nothing, Last::Answered), Ending::AgentCrashed);
+        assert_eq!(ending(1, failed(), overloaded()), Ending::EndpointUnreachable);
+        assert_eq!(ending(0, OwnWord::Nothing, overloaded()), Ending::EndpointUnreachable);
+        assert_eq!(ending(1, failed(), Last::Unreachable("refused".into())), Ending::EndpointUnreachable);
+        assert_eq!(ending(1, failed(), too_long), Ending::AgentCrashed);
+        assert_eq!(ending(0, OwnWord::Limit("turns".into()), Last::Answered), Ending::Budget);
+        assert_eq!(ending(0, OwnWord::Done, Last::Refused), Ending::Refused);
+    }
+
+    #[test]
+    fn a_time_that_passed_without_any_answer_is_the_endpoints() {
+        let of = |requests: u64, failed: u64| {
+            let metered = Metered { requests, failed, ..Metered::default() };
+            timed_out(Duration::from_secs(9), &metered, &Last::Status(529, "Overloaded".into())).0
+        };
+        assert_eq!((of(3, 3), of(3, 2)), (Ending::EndpointUnreachable, Ending::TimedOut));
+    }
+}

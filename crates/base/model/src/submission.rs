@@ -1,0 +1,175 @@
+//! What an attempt brings back, and how it went.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::agent::Wire;
+use crate::digest::Digest;
+use crate::trial::SandboxReport;
+
+/// The schema version of a submission's record and of what `infradev attempt --json` prints.
+pub const SUBMISSION_SCHEMA: u32 = 1;
+
+/// How an attempt ended. In each case what the agent had written by then was captured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// The agent said that it is done.
+    Finished,
+    /// Its time was over.
+    TimedOut,
+    /// It ended with an error of its own, or said `is_error`.
+    AgentCrashed,
+    /// Its model could not be reached, or sent it away. A fault: such an attempt is made again.
+    EndpointUnreachable,
+    /// Its tokens were used up.
+    Budget,
+    /// The model refused.
+    Refused,
+}
+
+impl Ending {
+    /// As records have it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Ending::Finished => "finished",
+            Ending::TimedOut => "timed_out",
+            Ending::AgentCrashed => "agent_crashed",
+            Ending::EndpointUnreachable => "endpoint_unreachable",
+            Ending::Budget => "budget",
+            Ending::Refused => "refused",
+        }
+    }
+}
+
+/// Tokens as the endpoint counted them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Tokens {
+    /// Of prompts, cached ones included.
+    pub input: u64,
+    /// Of `input`, those read from a cache.
+    pub cached: u64,
+    /// Of answers, reasoning included.
+    pub output: u64,
+    /// Of `output`, those of reasoning, where the endpoint tells them.
+    pub reasoning: u64,
+}
+
+impl std::ops::AddAssign for Tokens {
+    fn add_assign(&mut self, more: Tokens) {
+        self.input += more.input;
+        self.cached += more.cached;
+        self.output += more.output;
+        self.reasoning += more.reasoning;
+    }
+}
+
+/// What the proxy between an agent and its model counted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Metered {
+    /// Requests for an answer of the model.
+    pub requests: u64,
+    /// Of them, those that the endpoint answered with an error or not at all.
+    pub failed: u64,
+    /// Of them, answers without a word on tokens: `tokens` is then a lower bound.
+    pub unmetered: u64,
+    /// Tokens of all answers.
+    pub tokens: Tokens,
+    /// What was spoken.
+    #[serde(default)]
+    pub wires: Vec<Wire>,
+}
+
+/// Something that the agent asked for and did not get: an attempt to look things up.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Lookup {
+    /// `CONNECT`, `GET`, …; `hosted tool` where it asked the model's own host to search.
+    pub method: String,
+    /// Host and port, a url, or the tool's type.
+    pub target: String,
+    /// How often.
+    pub times: u64,
+    /// Seconds from the agent's start to the first time.
+    pub first_s: f64,
+}
+
+/// A file of the workspace that the patch does not hold.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SkippedFile {
+    /// Path in the workspace; bytes that are no UTF-8 stand as U+FFFD.
+    pub path: String,
+    /// `git_folder`, `fifo`, `socket`, `device`, `too_large`, `too_long`.
+    pub reason: String,
+}
+
+/// The agent of an attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AgentUsed {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+}
+
+/// One submission: what an agent made of one task in one attempt.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SubmissionRecord {
+    /// Version of this record's format.
+    pub schema: u32,
+    /// The task's id.
+    pub task: String,
+    /// The name under which its patch is graded.
+    pub submission: String,
+    /// Which of the attempts, from 1.
+    pub attempt: u32,
+    /// Who made it.
+    pub agent: AgentUsed,
+    /// The model, where there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The endpoint, without credentials.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
+    /// Digest of the prompt's text.
+    pub prompt: Digest,
+    /// How it ended.
+    pub ending: Ending,
+    /// What showed it, in a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// Seconds from the agent's start to its end.
+    pub agent_s: f64,
+    /// Seconds of the whole attempt: workspace, agent, capture.
+    pub wall_s: f64,
+    /// What the proxy counted.
+    pub metered: Metered,
+    /// What it asked for and did not get.
+    pub lookups: Vec<Lookup>,
+    /// Processes that the agent had left running; all were killed before the capture.
+    pub left_running: Vec<String>,
+    /// Digest of the patch.
+    pub patch: Digest,
+    /// Bytes of the patch; 0 where nothing was changed.
+    pub patch_bytes: u64,
+    /// Paths of the task's test folders that the patch changes: kept in it, and laid over when it is graded.
+    pub test_edits: Vec<String>,
+    /// Files that the patch does not hold.
+    pub skipped: Vec<SkippedFile>,
+    /// How the agent was held apart.
+    pub sandbox: SandboxReport,
+    /// Where patch, prompt, raw log and requests lie, below the run's folder.
+    pub folder: String,
+}
+
+/// What `infradev attempt --json` prints.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AttemptDocument {
+    /// Version of this document's format.
+    pub schema: u32,
+    /// The run's id.
+    pub run: String,
+    /// A file of SWE-bench's fields that `infradev grade --patches` takes.
+    pub predictions: String,
+    /// All submissions, in the order of tasks and attempts.
+    pub submissions: Vec<SubmissionRecord>,
+}

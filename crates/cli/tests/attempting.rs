@@ -1,0 +1,392 @@
+//! `infradev attempt`: real agents on a scripted model, and programs that behave as agents should not.
+
+mod ground;
+mod harm;
+
+use std::path::{Path, PathBuf};
+
+use ground::{Ground, Said, repository};
+use harm::{assert_nothing_left, no_process_of};
+use serde_json::{Value, json};
+
+/// What an agent does that is right.
+const RIGHT: &str =
+    "printf '\\n\\ndef triple(x):\\n    return 3 * x\\n' >> toy/model.py && python -m pytest -q";
+
+/// A scripted model, as long as it is held.
+struct Model {
+    process: harm::Served,
+    log: PathBuf,
+}
+
+impl Model {
+    fn playing(ground: &Ground, script: &Value) -> Model {
+        ground.write("script.json", &script.to_string());
+        let log = ground.path().join("asked.jsonl");
+        let server = repository().join("fixtures/model-server/model_server.py");
+        let args = [server.as_path(), &ground.path().join("script.json"), Path::new("--log"), &log];
+        Model { process: harm::Served::start("python3", &args), log }
+    }
+
+    fn url(&self) -> &str {
+        &self.process.address
+    }
+
+    /// What it was asked, a request a line.
+    fn asked(&self) -> Vec<Value> {
+        let text = std::fs::read_to_string(&self.log).unwrap_or_default();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+/// A pack and the agents, which are installed once for all tests of this checkout.
+fn ground() -> Ground {
+    let ground = Ground::new();
+    let agents = repository().join("target/test-agents");
+    std::fs::create_dir_all(&agents).unwrap();
+    std::os::unix::fs::symlink(agents, ground.path().join("home/agents")).unwrap();
+    ground
+}
+
+const KEY: &str = "the-real-key";
+
+/// Has an agent attempt the task; gives the one submission.
+fn attempt(ground: &Ground, args: &[&str], code: i32) -> (Value, Value) {
+    let all: Vec<&str> = ["attempt", "pack", "--json"].iter().chain(args).copied().collect();
+    let keys = [("ANTHROPIC_API_KEY", KEY), ("OPENAI_API_KEY", KEY)];
+    let said: Said = ground.tool_with(&keys, env!("CARGO_BIN_EXE_infradev"), &all).exits(code);
+    let document = said.json();
+    (document["submissions"][0].clone(), document)
+}
+
+/// The same for a program of ours.
+fn attempt_by(ground: &Ground, program: &str, more: &[&str]) -> Value {
+    ground.write("mine/mine.py", program);
+    let args = ["--agent", "command", "--command", "python {agent}/mine.py", "--folder", "mine"];
+    attempt(ground, &[&args, more].concat(), 0).0
+}
+
+/// Verdict of what an attempt's run left for grading.
+fn verdict(ground: &Ground, document: &Value) -> String {
+    let predictions = document["predictions"].as_str().unwrap();
+    let predictions = predictions.replace("HERE", ground.path().to_str().unwrap());
+    let graded = ground.infradev(&["grade", "pack", "--patches", &predictions, "--json"]).exits(0).json();
+    graded["submissions"][0]["verdict"].as_str().unwrap().to_string()
+}
+
+fn kept(ground: &Ground, document: &Value, name: &str) -> String {
+    let folder = document["submissions"][0]["folder"].as_str().unwrap();
+    ground.read(&format!("home/runs/{}/{folder}/{name}", document["run"].as_str().unwrap()))
+}
+
+/// An agent makes golden's change by calls of its own tool, and its patch is resolved.
+fn makes_the_change(agent: &str, base: &str, header: &str, tokens: &Value) {
+    let ground = ground();
+    let model = Model::playing(&ground, &json!([{"shell": RIGHT}, {"done": "Added triple."}]));
+    let url = format!("{}{base}", model.url());
+    let args = ["--agent", agent, "--model", "scripted", "--base-url", &url, "--timeout", "240"];
+    let (record, document) = attempt(&ground, &args, 0);
+    assert_eq!(record["ending"], "finished", "{record:#}");
+    assert_eq!(record["lookups"], json!([]), "what it asks for by itself is switched off");
+    assert_eq!(record["left_running"], json!([]));
+    assert_eq!(record["metered"]["requests"], 2);
+    assert_eq!(record["metered"]["unmetered"], 0);
+    assert_eq!(record["metered"]["tokens"], *tokens);
+    let asked = model.asked();
+    assert_eq!(asked.len(), 2);
+    for request in &asked {
+        assert_eq!(request["headers"][header].as_str().unwrap().trim_start_matches("Bearer "), KEY);
+        assert!(request.to_string().contains("Make this change in the source tree"), "the prompt is in it");
+    }
+    for name in ["agent.log", "agent.err", "requests.jsonl"] {
+        assert!(!kept(&ground, &document, name).contains(KEY), "the key stays outside: {name}");
+    }
+    assert_eq!(verdict(&ground, &document), "resolved");
+}
+
+#[test]
+fn claude_code_makes_the_change_on_a_scripted_model_and_is_resolved() {
+    let tokens = json!({"input": 200, "cached": 80, "output": 20, "reasoning": 0});
+    makes_the_change("claude-code", "", "x-api-key", &tokens);
+}
+
+#[test]
+fn codex_makes_the_change_on_a_scripted_model_and_is_resolved() {
+    let tokens = json!({"input": 200, "cached": 80, "output": 20, "reasoning": 6});
+    makes_the_change("codex", "/v1", "authorization", &tokens);
+}
+
+#[test]
+fn mini_swe_agent_makes_the_change_on_a_scripted_model_and_is_resolved() {
+    let tokens = json!({"input": 200, "cached": 80, "output": 20, "reasoning": 6});
+    makes_the_change("mini-swe-agent", "/v1", "authorization", &tokens);
+}
+
+#[test]
+fn a_wrong_change_is_a_submission_like_any_other_and_is_not_resolved() {
+    let ground = ground();
+    let wrong =
+        "printf '\\n\\ndef triple(x):\\n    return 4 * x\\n' >> toy/model.py; echo x > tests/test_own.py";
+    let model = Model::playing(&ground, &json!([{"shell": wrong}, {"done": "Done."}]));
+    let url = format!("{}/v1", model.url());
+    let args = ["--agent", "codex", "--model", "scripted", "--base-url", &url];
+    let (record, document) = attempt(&ground, &args, 0);
+    assert_eq!(record["ending"], "finished");
+    assert_eq!(record["test_edits"], json!(["tests/test_own.py"]));
+    assert_eq!(verdict(&ground, &document), "unresolved");
+}
+
+#[test]
+fn an_agent_whose_model_hangs_is_timed_out_and_what_it_had_written_is_captured() {
+    let ground = ground();
+    let model = Model::playing(&ground, &json!([{"shell": "echo half > half.txt"}, {"hang": true}]));
+    let args =
+        ["--agent", "claude-code", "--model", "scripted", "--base-url", model.url(), "--timeout", "20"];
+    let (record, document) = attempt(&ground, &args, 0);
+    assert_eq!(record["ending"], "timed_out", "{record:#}");
+    assert_eq!(record["metered"]["tokens"]["input"], 100, "what was answered by then is counted");
+    assert!(kept(&ground, &document, "patch.diff").contains("+half"));
+    drop(model);
+    assert_nothing_left(ground.path(), &[]);
+}
+
+#[test]
+fn a_model_that_is_overloaded_or_not_there_is_a_fault_and_the_same_command_tries_again() {
+    let ground = ground();
+    let model = Model::playing(&ground, &json!([{"status": 401, "message": "invalid x-api-key"}]));
+    let url = model.url().to_string();
+    let args = ["--agent", "claude-code", "--model", "scripted", "--base-url", &url, "--timeout", "100"];
+    let (record, document) = attempt(&ground, &args, 3);
+    assert_eq!(record["ending"], "endpoint_unreachable", "{record:#}");
+    assert!(record["detail"].as_str().unwrap().contains("401: invalid x-api-key"), "{record:#}");
+    assert!(ground.read(document["predictions"].as_str().unwrap().trim_start_matches("HERE/")).is_empty());
+    // The same command, and a model that answers.
+    drop(model);
+    ground.write("script.json", &json!([{"shell": RIGHT}, {"done": "Done."}]).to_string());
+    let port = url.rsplit(':').next().unwrap().to_string();
+    let server = repository().join("fixtures/model-server/model_server.py");
+    let script = ground.path().join("script.json");
+    let _again =
+        harm::Served::start("python3", &[server.as_path(), &script, Path::new("--port"), Path::new(&port)]);
+    let (record, again) = attempt(&ground, &args, 0);
+    assert_eq!(record["ending"], "finished", "{record:#}");
+    assert_eq!(again["run"], document["run"], "the run is gone on with");
+}
+
+#[test]
+fn a_program_of_ones_own_edits_the_folder_with_the_environment_first_on_its_path() {
+    let ground = ground();
+    let program = "
+import os, subprocess, sys
+assert 'Make this change in the source tree' in sys.stdin.read()
+assert open(os.environ['INFRADEV_PROMPT']).read()
+import numpy, toy.model
+assert toy.model.__file__ == '/workspace/toy/model.py'
+log = subprocess.run(['git', 'log', '--format=%s'], capture_output=True, text=True).stdout
+assert log == 'Base\\n', log
+assert subprocess.run(['git', 'status', '--short'], capture_output=True, text=True).stdout == ''
+open('toy/model.py', 'a').write('\\n\\ndef triple(x):\\n    return 3 * x\\n')
+subprocess.run(['python', '-m', 'pytest', '-q'], check=True)
+";
+    let record = attempt_by(&ground, program, &["-k", "2", "--jobs", "2"]);
+    assert_eq!(
+        (&record["ending"], &record["submission"]),
+        (&json!("finished"), &json!("command#1")),
+        "{record:#}"
+    );
+    let lines = ground.tool("sh", &["-c", "cat home/runs/attempt-*/predictions.jsonl"]).exits(0).out;
+    let names: Vec<Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["model_name_or_path"].clone())
+        .collect();
+    assert_eq!(names, ["command#1", "command#2"]);
+    assert!(
+        !lines.contains("pytest_cache") && !lines.contains("pyc"),
+        "what tools leave behind is no change"
+    );
+}
+
+#[test]
+fn what_an_agent_asks_of_other_hosts_is_refused_and_on_record() {
+    let ground = ground();
+    let program = "
+import subprocess, socket
+for command in (['git', 'clone', 'https://github.com/a/b'], ['curl', '-s', 'http://pypi.org/simple/toy/'],
+                ['curl', '-s', '--noproxy', '*', 'http://10.0.0.1/']):
+    subprocess.run(command)
+try:
+    socket.create_connection(('8.8.8.8', 53), 3)
+    raise SystemExit('the network is there')
+except OSError:
+    pass
+import urllib.request
+try:
+    urllib.request.urlopen('http://127.0.0.1:8472/v1/files')
+    raise SystemExit('passed on')
+except urllib.error.HTTPError as error:
+    assert error.code == 404, error
+";
+    let record = attempt_by(&ground, program, &[]);
+    assert_eq!(record["ending"], "finished", "{record:#}");
+    let targets: Vec<&str> = record["lookups"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|lookup| lookup["target"].as_str().unwrap())
+        .collect();
+    assert_eq!(targets, ["github.com:443", "http://pypi.org/simple/toy/"]);
+}
+
+#[test]
+fn a_search_on_the_models_own_host_is_taken_out_of_a_request_and_on_record() {
+    let ground = ground();
+    let model = Model::playing(&ground, &json!([{"done": "ok"}]));
+    let agent = r#"
+schema = 1
+name = "asker"
+version = "1"
+[install]
+folder = "mine"
+[model]
+wire = "openai-responses"
+base_url = "http://127.0.0.1:1/v1"
+[run]
+command = ["python", "{agent}/ask.py", "{base_url}", "{model}", "{key}"]
+"#;
+    let program = "
+import json, sys, urllib.request
+body = {'model': sys.argv[2], 'input': [], 'tools': [{'type': 'web_search'}, {'type': 'function', 'name': 'shell'}]}
+headers = {'Authorization': 'Bearer ' + sys.argv[3], 'Content-Type': 'application/json'}
+asked = urllib.request.Request(sys.argv[1] + '/responses', json.dumps(body).encode(), headers)
+print(urllib.request.urlopen(asked).read())
+";
+    ground.write("asker.toml", agent);
+    ground.write("mine/ask.py", program);
+    let url = format!("{}/v1", model.url());
+    let (record, _) =
+        attempt(&ground, &["--agent", "asker.toml", "--model", "scripted", "--base-url", &url], 0);
+    assert_eq!(record["ending"], "finished", "{record:#}");
+    assert_eq!(record["lookups"][0]["method"], "hosted tool");
+    assert_eq!(record["lookups"][0]["target"], "web_search");
+    let asked = model.asked();
+    assert_eq!(asked[0]["body"]["tools"], json!([{"type": "function", "name": "shell"}]));
+    assert_eq!(
+        asked[0]["headers"].get("authorization"),
+        None,
+        "no key is set for it, and the placeholder stays here"
+    );
+    assert_eq!(record["metered"]["tokens"]["reasoning"], 3, "an answer in one piece is metered too");
+}
+
+#[test]
+fn neither_probes_nor_golden_nor_official_tests_nor_the_hosts_folders_are_in_view() {
+    let ground = ground();
+    let program = "
+import os, sys
+found = []
+control = []
+words = (b'any_number_is_tripled', b'triple_of', b'large-numbers', b'test_triple', b'return 3 * x')
+for top in os.listdir('/'):
+    if top in ('proc', 'sys', 'dev', 'usr', 'lib', 'lib64', 'bin', 'sbin'):
+        continue
+    for folder, _, names in os.walk('/' + top):
+        if 'site-packages' in folder or folder.startswith(sys.base_prefix):
+            continue
+        for name in names:
+            path = os.path.join(folder, name)
+            if path == '/opt/agent/mine.py' or not os.path.isfile(path) or path == '/infradev/infradev':
+                continue
+            text = open(path, 'rb').read()
+            found += [(path, word) for word in words if word in text]
+            control += [path for word in (b'return 2 * x',) if word in text]
+assert '/workspace/toy/model.py' in control, control
+names = [name for name in os.environ if 'KEY' in name or 'TOKEN' in name or 'SECRET' in name]
+assert not found and not names, (found, names)
+for path in ('HERE/pack', 'HERE/home/runs', 'HERE/home/builds', '/etc/shadow', '/root/.ssh'):
+    assert not os.path.exists(path), path
+"
+    .replace("HERE", ground.path().canonicalize().unwrap().to_str().unwrap());
+    let record = attempt_by(&ground, &program, &[]);
+    assert_eq!(record["ending"], "finished", "{record:#}");
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn what_an_agent_leaves_running_is_dead_before_the_capture_and_on_record() {
+    let ground = ground();
+    let program = "
+import os, signal, time
+def daemon():
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork():
+            os._exit(0)
+        for number in range(1, 32):
+            if number not in (signal.SIGKILL, signal.SIGSTOP):
+                signal.signal(number, signal.SIG_IGN)
+        open('started', 'w').close()
+        while True:
+            open('written-later', 'a').write('x')
+daemon()
+while not os.path.exists('started'):
+    time.sleep(0.01)
+os.mkfifo('pipe')
+os.remove('started')
+os.symlink('/etc/passwd', 'link')
+os.system('rm -rf .git; mkdir -p deep/.git; echo x > deep/.git/config')
+";
+    let record = attempt_by(&ground, program, &[]);
+    assert_eq!(record["ending"], "finished", "{record:#}");
+    assert_eq!(record["left_running"].as_array().unwrap().len(), 1, "{record:#}");
+    let skipped = record["skipped"].to_string();
+    assert!(skipped.contains("fifo") && skipped.contains("git_folder"), "{skipped}");
+    no_process_of(ground.path()).await;
+    assert_nothing_left(ground.path(), &[]);
+}
+
+#[test]
+fn an_agent_that_fails_and_one_that_cannot_be_started_say_why() {
+    let ground = ground();
+    let record = attempt_by(&ground, "raise SystemExit(7)", &[]);
+    assert_eq!(record["ending"], "agent_crashed");
+    assert_eq!(record["detail"], "it ended with exit status 7");
+    let agent = "schema = 1\nname = \"none\"\nversion = \"1\"\n[run]\ncommand = [\"no-such-program\"]\n";
+    ground.write("none.toml", agent);
+    let (record, _) = attempt(&ground, &["--agent", "none.toml"], 0);
+    assert_eq!(record["ending"], "agent_crashed");
+    assert!(record["detail"].as_str().unwrap().contains("no-such-program"), "{record:#}");
+}
+
+#[test]
+fn an_agent_without_a_key_without_a_model_or_unknown_is_refused_with_what_to_do() {
+    let ground = ground();
+    let refused = |args: &[&str]| {
+        let all: Vec<&str> = ["attempt", "pack"].iter().chain(args).copied().collect();
+        ground
+            .tool("env", &[&["-u", "ANTHROPIC_API_KEY", env!("CARGO_BIN_EXE_infradev")], &all[..]].concat())
+            .err
+    };
+    ground.write("bad.toml", "schema = 1\nname = \"bad\"\nversion = \"1\"\n[run]\ncomand = [\"x\"]\n");
+    insta::assert_snapshot!(
+        [
+            refused(&["--agent", "claude-kode"]),
+            refused(&["--agent", "claude-code"]),
+            refused(&["--agent", "claude-code", "--model", "m"]),
+            refused(&["--agent", "claude-code", "--model", "m", "--base-url", "localhost"]),
+            refused(&["--agent", "command"]),
+            refused(&["--agent", "command", "--command", "x", "--folder", "nowhere"]),
+            refused(&["--agent", "command", "--command", "x", "--model", "m"]),
+            refused(&["--agent", "bad.toml"]),
+        ]
+        .concat()
+    );
+}
+
+#[test]
+fn the_tasks_own_patches_are_submissions_that_grade_as_they_must() {
+    let ground = ground();
+    for (agent, wanted) in [("golden", "resolved"), ("nop", "empty"), ("hollow", "unresolved")] {
+        let (record, document) = attempt(&ground, &["--agent", agent], 0);
+        assert_eq!(record["submission"], agent);
+        assert_eq!(verdict(&ground, &document), wanted, "{agent}");
+    }
+}

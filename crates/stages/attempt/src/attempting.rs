@@ -1,0 +1,259 @@
+//! Making the attempts of a plan.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use futures_util::future::try_join_all;
+use infradev_agent::{Endpoint, Installed, RunEnd, RunSpec};
+use infradev_executor::{Executor, Happening, ReadyBase};
+use infradev_git::commit_folder;
+use infradev_model::{
+    AgentUsed, Digest, DigestBuilder, Ending, Prompt, PromptSettings, PublicTask, SUBMISSION_SCHEMA,
+    SubmissionRecord, TaskSpec,
+};
+use infradev_sandbox::Limits;
+use infradev_store::{RunEvent, RunFolder, Staging};
+
+use crate::capturing::{skipped, taken, test_edits};
+use crate::error::AttemptError;
+use crate::predictions::submission_name;
+
+/// Memory that an agent itself may use, beside what the task's code may.
+const OWN_MEMORY: u64 = 6 << 30;
+/// Processes and threads that an agent itself may have.
+const OWN_PIDS: u64 = 1024;
+/// Least bound of `/tmp`, bytes.
+const TMP: u64 = 2 << 30;
+/// The workspace inside.
+const WORKSPACE: &str = "/workspace";
+
+/// A task as attempts are given it.
+#[derive(Debug, Clone)]
+pub struct Given {
+    /// Its public part.
+    pub task: PublicTask,
+    /// The bytes of its environment's lock, where it has one.
+    pub lock: Option<Vec<u8>>,
+}
+
+/// What is to be attempted.
+#[derive(Debug, Clone)]
+pub struct AttemptPlan {
+    /// The pack's folder.
+    pub pack: PathBuf,
+    /// Tasks.
+    pub tasks: Vec<Given>,
+    /// Who attempts.
+    pub agent: Installed,
+    /// Its model.
+    pub model: Option<String>,
+    /// The model's endpoint.
+    pub endpoint: Option<Endpoint>,
+    /// What `{command}` of the agent's file stands for.
+    pub command: Option<String>,
+    /// Attempts a task.
+    pub attempts: u32,
+    /// How long each may take, from the agent's start.
+    pub timeout: Duration,
+    /// Input and output tokens of each.
+    pub token_budget: Option<u64>,
+    /// This program, which relays inside the sandbox.
+    pub program: PathBuf,
+}
+
+impl AttemptPlan {
+    /// All that decides an attempt but task and number: an unfinished run of the same digest is resumed.
+    pub fn digest(&self) -> Digest {
+        let mut digest = DigestBuilder::new("infradev attempt v1");
+        digest.part("agent", &serde_json::to_vec(&self.agent.spec).unwrap_or_default());
+        let folder = self.agent.folder.as_ref().map(|folder| folder.to_string_lossy().into_owned());
+        let endpoint = self.endpoint.as_ref().map(Endpoint::shown);
+        let asked =
+            (&self.model, &endpoint, &self.command, &folder, self.timeout.as_secs_f64(), self.token_budget);
+        digest.part("asked", &serde_json::to_vec(&asked).unwrap_or_default());
+        digest.finish()
+    }
+}
+
+/// One task made ready for attempts.
+struct Desk {
+    spec: TaskSpec,
+    ready: ReadyBase,
+    prompt: String,
+}
+
+/// Folders of one attempt.
+struct Folders {
+    workspace: PathBuf,
+    scratch: PathBuf,
+    kept: PathBuf,
+}
+
+impl Folders {
+    fn of(staging: &Staging) -> Folders {
+        let scratch = staging.scratch().to_owned();
+        Folders { workspace: scratch.join("workspace"), scratch, kept: staging.kept() }
+    }
+}
+
+/// Makes every attempt of the plan that the run has not on record, as many at once as the executor has slots. Attempts whose
+/// model could not be reached are made again by the next command; what there is of them is among the records.
+///
+/// # Errors
+/// The machine, the pack, or the person's wish to stop.
+pub async fn run(
+    executor: &Executor,
+    run: &RunFolder,
+    plan: &AttemptPlan,
+) -> Result<Vec<SubmissionRecord>, AttemptError> {
+    let mut desks = Vec::new();
+    for given in &plan.tasks {
+        let minutes = u32::try_from(plan.timeout.as_secs() / 60).ok().filter(|minutes| *minutes > 0);
+        let settings = PromptSettings { minutes, ..PromptSettings::default() };
+        let prompt = Prompt::render(&given.task, settings)?.text;
+        let ready = executor.base(&given.task, &plan.pack, given.lock.as_deref())?;
+        desks.push(Desk { spec: given.task.spec.clone(), ready, prompt });
+    }
+    let all = desks.iter().flat_map(|desk| (1..=plan.attempts).map(move |number| (desk, number)));
+    try_join_all(all.map(|(desk, number)| attempt(executor, run, plan, desk, number))).await
+}
+
+async fn attempt(
+    executor: &Executor,
+    run: &RunFolder,
+    plan: &AttemptPlan,
+    desk: &Desk,
+    number: u32,
+) -> Result<SubmissionRecord, AttemptError> {
+    let key = key(plan, desk, number);
+    let name = submission_name(&plan.agent.spec.name, plan.model.as_deref(), number, plan.attempts);
+    let label = format!("{} · {name}", desk.spec.id);
+    let ended = |record: &SubmissionRecord, cached: bool| {
+        let (label, wall_s) = (label.clone(), record.wall_s);
+        executor.tell(Happening::TrialEnded { label, wall_s, cached, summary: summary(record) });
+    };
+    let before = run.finished::<SubmissionRecord>(&key)?;
+    if let Some(record) = before.filter(|record| record.ending != Ending::EndpointUnreachable) {
+        ended(&record, true);
+        return Ok(record);
+    }
+    let slot = executor.slot(desk.spec.gpus).await?;
+    executor.tell(Happening::TrialStarted { label: label.clone(), expected: None });
+    run.record(&RunEvent::TrialStarted {
+        trial: key.clone(),
+        task: desk.spec.id.clone(),
+        what: name.clone(),
+        world: 0,
+    })?;
+    let begun = Instant::now();
+    let staging = run.stage(&key)?;
+    let folders = Folders::of(&staging);
+    executor.workspace(&desk.ready.tree, &folders.workspace)?;
+    let folder = folders.workspace.clone();
+    aside(move || commit_folder(&folder, "Base")).await??;
+    let end = infradev_agent::run(run_spec(plan, desk, &folders, slot.gpus())).await?;
+    let (base, folder) = (desk.ready.tree.path.clone(), folders.workspace.clone());
+    let captured = aside(move || taken(&base, &folder)).await??;
+    let patch = staging.kept().join("patch.diff");
+    fs::write(&patch, &captured.patch).map_err(AttemptError::io(&patch))?;
+    let RunEnd { ending, detail, agent_s, metered, lookups, left_running, sandbox } = end;
+    let record = SubmissionRecord {
+        schema: SUBMISSION_SCHEMA,
+        task: desk.spec.id.clone(),
+        submission: name,
+        attempt: number,
+        agent: AgentUsed { name: plan.agent.spec.name.clone(), version: plan.agent.spec.version.clone() },
+        model: plan.model.clone(),
+        endpoint: plan.endpoint.as_ref().map(Endpoint::shown),
+        prompt: Digest::of(desk.prompt.as_bytes()),
+        ending,
+        detail,
+        agent_s,
+        wall_s: begun.elapsed().as_secs_f64(),
+        metered,
+        lookups,
+        left_running,
+        sandbox,
+        patch: Digest::of(&captured.patch),
+        patch_bytes: captured.patch.len() as u64,
+        test_edits: test_edits(&captured.patch, &desk.spec),
+        skipped: skipped(&captured),
+        folder: format!("trials/{key}"),
+    };
+    staging.finish(&record)?;
+    run.record(&match record.ending {
+        Ending::EndpointUnreachable => {
+            RunEvent::TrialFault { trial: key, evidence: record.detail.clone().unwrap_or_default() }
+        }
+        _ => RunEvent::TrialFinished { trial: key, wall_s: record.wall_s },
+    })?;
+    ended(&record, false);
+    Ok(record)
+}
+
+/// Work that blocks, beside whatever else this process follows.
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, AttemptError> {
+    tokio::task::spawn_blocking(work).await.map_err(|_| AttemptError::Cancelled)
+}
+
+fn key(plan: &AttemptPlan, desk: &Desk, number: u32) -> Digest {
+    let mut digest = DigestBuilder::new("infradev attempt of a task v1");
+    digest.part("plan", plan.digest().as_str().as_bytes());
+    digest.part("task", desk.spec.id.as_bytes());
+    digest.part("tree", desk.ready.tree.digest.as_str().as_bytes());
+    digest.part("environment", desk.ready.environment.key.as_str().as_bytes());
+    digest.part("prompt", desk.prompt.as_bytes());
+    digest.part("number", &number.to_le_bytes());
+    digest.finish()
+}
+
+fn run_spec<'a>(plan: &'a AttemptPlan, desk: &'a Desk, folders: &'a Folders, gpus: Vec<u32>) -> RunSpec<'a> {
+    let tests = &desk.spec.tests;
+    let root = |root: &String| {
+        if root == "." { WORKSPACE.to_owned() } else { format!("{WORKSPACE}/{root}") }
+    };
+    let python_path: Vec<String> = tests.import_roots.iter().map(root).collect();
+    let mut env = vec![
+        ("PYTHONPATH".to_owned(), python_path.join(":")),
+        // What Python and pytest leave behind is no part of a change.
+        ("PYTHONPYCACHEPREFIX".to_owned(), "/tmp/pycache".to_owned()),
+        ("PYTEST_ADDOPTS".to_owned(), "-p no:cacheprovider".to_owned()),
+    ];
+    env.extend(tests.env.clone());
+    let environment = &desk.ready.environment;
+    let limits = &desk.spec.limits;
+    RunSpec {
+        agent: &plan.agent,
+        model: plan.model.as_deref(),
+        endpoint: plan.endpoint.clone(),
+        command: plan.command.as_deref(),
+        prompt: &desk.prompt,
+        workspace: &folders.workspace,
+        mounts: environment.mounts.clone(),
+        path: environment.python.parent().map(Path::to_owned).into_iter().collect(),
+        env,
+        files: tests.files.iter().map(|(path, text)| (path.into(), text.clone().into_bytes())).collect(),
+        limits: Limits { memory_bytes: (limits.memory_mib << 20) + OWN_MEMORY, pids: limits.pids + OWN_PIDS },
+        tmp_bytes: TMP.max(limits.tmp_mib << 20),
+        gpus,
+        timeout: plan.timeout,
+        token_budget: plan.token_budget,
+        scratch: &folders.scratch,
+        kept: &folders.kept,
+        program: &plan.program,
+    }
+}
+
+/// One sentence on how it went.
+fn summary(record: &SubmissionRecord) -> String {
+    let mut said = record.ending.word().replace('_', " ");
+    if let Some(detail) = &record.detail {
+        said = format!("{said}: {}", detail.lines().next().unwrap_or_default());
+    }
+    let patch = match record.patch_bytes {
+        0 => "no change".to_owned(),
+        bytes => format!("a patch of {bytes} bytes"),
+    };
+    format!("{said}; {patch}")
+}

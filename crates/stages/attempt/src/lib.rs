@@ -1,0 +1,14 @@
+//! Attempts: an agent, a prompt and a clean workspace in; a submission out.
+//!
+//! What is given is a [`infradev_model::PublicTask`], which holds nothing to leak. The workspace is a copy of the base tree in a
+//! fresh repository of one commit; what comes back is the difference, taken by a git directory of ours once every process of the
+//! agent is dead.
+
+mod attempting;
+mod capturing;
+mod error;
+mod predictions;
+
+pub use attempting::{AttemptPlan, Given, run};
+pub use error::AttemptError;
+pub use predictions::{folder_name, prediction, submission_name};
