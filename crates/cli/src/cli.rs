@@ -168,12 +168,8 @@ pub struct AttemptArgs {
     /// Who attempts
     #[arg(long, value_name = "AGENT")]
     pub agent: String,
-    /// The model, by the name that its endpoint knows
-    #[arg(long, value_name = "MODEL")]
-    pub model: Option<String>,
-    /// The model's endpoint [default: the agent's own]
-    #[arg(long, value_name = "URL")]
-    pub base_url: Option<String>,
+    #[command(flatten)]
+    pub asked: AgentArgs,
     /// Attempts a task
     #[arg(long, short = 'k', value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub attempts: u32,
@@ -183,15 +179,6 @@ pub struct AttemptArgs {
     /// Input and output tokens that each attempt may use
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
     pub token_budget: Option<u64>,
-    /// What the agent `command` runs
-    #[arg(long, value_name = "COMMAND")]
-    pub command: Option<String>,
-    /// A folder that the agent sees as {agent}
-    #[arg(long, value_name = "FOLDER")]
-    pub folder: Option<PathBuf>,
-    /// A file of an agent, or a folder of them; they win over those that are shipped
-    #[arg(long, value_name = "FILE|FOLDER", env = "INFRADEV_AGENTS")]
-    pub agents: Option<PathBuf>,
     /// Only this task; may be given several times
     #[arg(long = "task", value_name = "ID")]
     pub tasks: Vec<String>,
@@ -209,19 +196,67 @@ pub enum Requirement {
     Resolved,
 }
 
+/// What an agent is started with.
+#[derive(Debug, Args)]
+pub struct AgentArgs {
+    /// The model, by the name that its endpoint knows
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
+    /// The model's endpoint [default: the agent's own]
+    #[arg(long, value_name = "URL")]
+    pub base_url: Option<String>,
+    /// What the agent `command` runs
+    #[arg(long, value_name = "COMMAND")]
+    pub command: Option<String>,
+    /// A folder that the agent sees as {agent}
+    #[arg(long, value_name = "FOLDER")]
+    pub folder: Option<PathBuf>,
+    /// A file of an agent, or a folder of them; they win over those that are shipped
+    #[arg(long, value_name = "FILE|FOLDER", env = "INFRADEV_AGENTS")]
+    pub agents: Option<PathBuf>,
+}
+
+/// Bounds of the rounds.
+#[derive(Debug, Args)]
+pub struct RoundsLimits {
+    /// With --agent: rounds at most
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub rounds: u32,
+    /// With --agent: seconds that one step may take
+    #[arg(long, value_name = "SECONDS", default_value_t = 1800, value_parser = clap::value_parser!(u64).range(1..))]
+    pub step_timeout: u64,
+    /// With --agent: minutes that the agent may work in all
+    #[arg(long, value_name = "N", default_value_t = 240, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    pub minutes: u64,
+    /// With --agent: input and output tokens that it may use in all
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub token_budget: Option<u64>,
+}
+
 /// Find the mistakes in golden that official tests, or probes, do not notice
 ///
 /// Each line that golden adds is broken in small ways (mutants); each mutant runs the official tests that reach it and, where
 /// they pass, the probes. Killed, the same command goes on and repeats no finished mutant.
+///
+/// With --agent a coding agent writes adversarial patches, probes, spec and contract instead, in rounds that an acceptance ends; the
+/// report on a round is what the next one begins with. Exits 1 where the last round is not accepted: the task stays as it was.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   infradev synthesize packs/core/tasks/prefix-cache
-  infradev synthesize packs/core --shard 1/4 --json > shard-1.json")]
+  infradev synthesize packs/core --shard 1/4 --json > shard-1.json
+  infradev synthesize packs/mine/tasks/offload --agent claude-code --model claude-sonnet-4-5 --rounds 4")]
 pub struct SynthesizeArgs {
     /// A pack's folder (with pack.toml), or the folder of a task in one
     #[arg(value_name = "PACK|TASK")]
     pub path: PathBuf,
+    /// Who writes what the task needs; see `infradev attempt --help` for agents
+    #[arg(long, value_name = "AGENT", conflicts_with_all = ["shard", "skip_failing"])]
+    pub agent: Option<String>,
+    #[command(flatten)]
+    pub asked: AgentArgs,
+    #[command(flatten)]
+    pub limits: RoundsLimits,
     /// Only the k-th of n parts of the mutants
     #[arg(long, value_name = "K/N", value_parser = shard)]
     pub shard: Option<(u32, u32)>,

@@ -1,14 +1,15 @@
 //! What the verbs that run trials share: the store, the pack, the executor, the run that is begun or resumed.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use infradev_agent::{AgentError, Endpoint, Installed};
 use infradev_executor::{Commits, Executor, Settings};
 use infradev_model::{Digest, DigestBuilder, SealedTask};
 use infradev_sandbox::Kind;
 use infradev_store::{Home, LoadedPack, Plan, RunEvent, RunFolder, Runs, Scratch, load_pack};
 
-use crate::cli::Global;
+use crate::cli::{AgentArgs, Global};
 use crate::progress::Shown;
 use crate::report::{self, Failure};
 
@@ -37,7 +38,7 @@ pub struct Session {
     pub progress: Arc<Shown>,
     kind: Kind,
     jobs: usize,
-    judge_python: Option<std::path::PathBuf>,
+    judge_python: Option<PathBuf>,
     quiet: bool,
     _scratch: Scratch,
 }
@@ -109,6 +110,14 @@ impl Session {
         })
     }
 
+    /// An agent by its name, installed, and the endpoint of its model.
+    pub fn agent(&self, name: &str, args: &AgentArgs) -> Result<(Installed, Option<Endpoint>), Failure> {
+        let known = infradev_agent::find(name, args.agents.as_deref())?;
+        let endpoint = endpoint(&known.spec, args)?;
+        let say = |text: &str| self.progress.line(text);
+        Ok((infradev_agent::install(&self.home, &known, args.folder.as_deref(), &say)?, endpoint))
+    }
+
     /// The plan of a verb over tasks of a pack; `more` is whatever else decides what is asked.
     pub fn plan(&self, verb: &str, pack: &LoadedPack, more: &[(&str, Vec<u8>)]) -> Plan {
         let mut digest = DigestBuilder::new("infradev plan v1");
@@ -170,4 +179,27 @@ pub fn one<T>(folder: &Path, mut tasks: Vec<T>, id: impl Fn(&T) -> String) -> Re
         return Err(Failure::usage(message).hint(hint));
     }
     Ok(tasks.remove(0))
+}
+
+/// The model's endpoint with its key; none for an agent that needs no model.
+fn endpoint(spec: &infradev_model::AgentSpec, args: &AgentArgs) -> Result<Option<Endpoint>, Failure> {
+    infradev_agent::check(spec, args.model.as_deref(), args.command.as_deref())?;
+    let Some(model) = &spec.model else {
+        return match args.base_url {
+            Some(_) => Err(AgentError::ModelUnasked { agent: spec.name.clone() }.into()),
+            None => Ok(None),
+        };
+    };
+    let key = model.key_env.iter().find_map(|name| std::env::var(name).ok().filter(|key| !key.is_empty()));
+    if key.is_none() && args.base_url.is_none() && !model.key_env.is_empty() {
+        let (endpoint, variables) = (model.base_url.clone(), model.key_env.clone());
+        return Err(AgentError::NoKey { endpoint, variables }.into());
+    }
+    Ok(Some(Endpoint::new(args.base_url.as_deref().unwrap_or(&model.base_url), key)?))
+}
+
+/// Where this program is, for sandboxes in which a part of it runs.
+pub fn own_program() -> Result<PathBuf, Failure> {
+    std::env::current_exe()
+        .map_err(|error| Failure::fault(format!("cannot tell where this program is: {error}")))
 }

@@ -11,6 +11,7 @@ mod lint;
 mod mutant;
 mod pack;
 mod prompt;
+mod rounds;
 mod run;
 mod schemas;
 mod submission;
@@ -41,6 +42,7 @@ pub use lint::{CONTRACT_SCHEMA, ContractDocument, ContractFinding, ContractRule,
 pub use mutant::{Mutant, Operator};
 pub use pack::{EnvironmentSpec, PACK_SCHEMA, Pack, Source, is_name};
 pub use prompt::{Arm, PROMPT_SCHEMA, PartKind, Prompt, PromptError, PromptPart, PromptSettings};
+pub use rounds::{AgentRole, Ignored, ROUNDS_SCHEMA, Round, RoundsDocument, Step};
 pub use run::{RUN_SCHEMA, Run};
 pub use schemas::schemas;
 pub use submission::{

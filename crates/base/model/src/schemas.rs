@@ -26,6 +26,7 @@ pub fn schemas() -> Vec<(&'static str, String)> {
         ("agent.schema.json", text(schema_for!(crate::AgentSpec))),
         ("submission.schema.json", text(schema_for!(crate::SubmissionRecord))),
         ("attempt.schema.json", text(schema_for!(crate::AttemptDocument))),
+        ("rounds.schema.json", text(schema_for!(crate::RoundsDocument))),
         ("run.schema.json", text(schema_for!(crate::Run))),
     ]
 }

@@ -27,5 +27,5 @@ pub use pack::{
 pub use run::{RunFolder, Staging};
 pub use runs::{Plan, RunEvent, RunView, Runs};
 pub use scratch::Scratch;
-pub use task::{last_acceptance, save_acceptance};
+pub use task::{last_acceptance, save_acceptance, with_parts};
 pub use trees::{Made, Sharing, Tree, Trees};

@@ -35,12 +35,7 @@ pub(crate) fn load_public(context: &Context<'_>, id: &str) -> Result<PublicTask,
     let spec = load_spec(context, id, &folder)?;
     let environment = environment_of(context, &spec, &folder)?;
     let base = base_of(context, &spec, &folder)?;
-    let description = text_file(&must_exist(folder.join("spec.md"))?)?;
-    if description.trim().is_empty() {
-        return Err(StoreError::pack(&folder.join("spec.md"), "is empty"));
-    }
-    let contract_path = must_exist(folder.join("contract.toml"))?;
-    let contract = Contract::parse(&contract_path.display().to_string(), &disk::read(&contract_path)?)?;
+    let (description, contract) = public_texts(&folder)?;
     let pull_request_path = folder.join(DESCRIPTION);
     let pull_request = if pull_request_path.exists() { Some(text_file(&pull_request_path)?) } else { None };
     Ok(PublicTask { spec, description, contract, pull_request, environment, base })
@@ -235,6 +230,28 @@ fn digest_of(task: &SealedTask, folder: &Path) -> Result<Digest, StoreError> {
     digest.part("environment", &serde_json::to_vec(&task.public.environment).unwrap_or_default());
     digest.part("lock", task.lock.as_deref().unwrap_or_default());
     Ok(digest.finish())
+}
+
+/// The task with spec, contract, probes and adversarial patches as another folder has them, which is its folder from then on.
+///
+/// # Errors
+/// The first thing of that folder that is not as it should be, naming file, line and key.
+pub fn with_parts(task: &SealedTask, folder: &Path) -> Result<SealedTask, StoreError> {
+    let mut task = task.clone();
+    (task.public.description, task.public.contract) = public_texts(folder)?;
+    task.probes = load_probes(&folder.join("probes"))?;
+    task.adversarial = load_adversarial(&folder.join("adversarial"))?;
+    task.folder = folder.to_owned();
+    Ok(task)
+}
+
+fn public_texts(folder: &Path) -> Result<(String, Contract), StoreError> {
+    let description = text_file(&must_exist(folder.join("spec.md"))?)?;
+    if description.trim().is_empty() {
+        return Err(StoreError::pack(&folder.join("spec.md"), "is empty"));
+    }
+    let path = must_exist(folder.join("contract.toml"))?;
+    Ok((description, Contract::parse(&path.display().to_string(), &disk::read(&path)?)?))
 }
 
 /// Writes the record of an acceptance into the task's folder, whole or not at all.

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use infradev_agent::{AgentError, Endpoint, Installed};
+use infradev_agent::{Endpoint, Installed};
 use infradev_attempt::{AttemptPlan, Given, folder_name, prediction, submission_name};
 use infradev_model::{
     AgentUsed, AttemptDocument, Digest, Ending, Metered, Prompt, PromptSettings, SUBMISSION_SCHEMA,
@@ -62,33 +62,13 @@ async fn of_an_agent(
 ) -> Result<(RunFolder, Vec<SubmissionRecord>), Failure> {
     let mut pack = load_public_pack(&args.path)?;
     select(&mut pack, &args.tasks)?;
-    let known = infradev_agent::find(&args.agent, args.agents.as_deref())?;
-    let endpoint = endpoint(&known.spec, args)?;
-    let say = |text: &str| session.progress.line(text);
-    let agent = infradev_agent::install(&session.home, &known, args.folder.as_deref(), &say)?;
+    let (agent, endpoint) = session.agent(&args.agent, &args.asked)?;
     let plan = plan(args, &pack, agent, endpoint)?;
     let executor = session.executor()?;
     let run = session.start(&run_plan(&pack, &plan))?;
     let made = infradev_attempt::run(&executor, &run, &plan).await;
     let records = session.concluded(&run, made)?;
     Ok((run, records))
-}
-
-/// The model's endpoint with its key; none for an agent that needs no model.
-fn endpoint(spec: &infradev_model::AgentSpec, args: &AttemptArgs) -> Result<Option<Endpoint>, Failure> {
-    infradev_agent::check(spec, args.model.as_deref(), args.command.as_deref())?;
-    let Some(model) = &spec.model else {
-        return match args.base_url {
-            Some(_) => Err(AgentError::ModelUnasked { agent: spec.name.clone() }.into()),
-            None => Ok(None),
-        };
-    };
-    let key = model.key_env.iter().find_map(|name| std::env::var(name).ok().filter(|key| !key.is_empty()));
-    if key.is_none() && args.base_url.is_none() && !model.key_env.is_empty() {
-        let (endpoint, variables) = (model.base_url.clone(), model.key_env.clone());
-        return Err(AgentError::NoKey { endpoint, variables }.into());
-    }
-    Ok(Some(Endpoint::new(args.base_url.as_deref().unwrap_or(&model.base_url), key)?))
 }
 
 fn plan(
@@ -101,19 +81,17 @@ fn plan(
     for task in &pack.tasks {
         tasks.push(Given { task: task.clone(), lock: pack.lock_of(task)? });
     }
-    let program = std::env::current_exe()
-        .map_err(|error| Failure::fault(format!("cannot tell where this program is: {error}")))?;
     Ok(AttemptPlan {
         pack: pack.root.clone(),
         tasks,
         agent,
-        model: args.model.clone(),
+        model: args.asked.model.clone(),
         endpoint,
-        command: args.command.clone(),
+        command: args.asked.command.clone(),
         attempts: args.attempts,
         timeout: Duration::from_secs(args.timeout),
         token_budget: args.token_budget,
-        program,
+        program: session::own_program()?,
     })
 }
 

@@ -18,6 +18,9 @@ use crate::tables::{Cell, Table, short};
 
 /// Tries every mutant of each task.
 pub async fn run(global: &Global, args: SynthesizeArgs) -> Result<ExitCode, Failure> {
+    if let Some(agent) = args.agent.clone() {
+        return super::rounds::run(global, args, &agent).await;
+    }
     let session = Session::new(global, args.sandbox.into(), jobs(args.jobs))?;
     let pack = session.load(&args.path)?;
     let more = [

@@ -2,3 +2,4 @@
 
 pub mod contract;
 pub mod funnel;
+pub mod rounds;

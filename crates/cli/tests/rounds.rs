@@ -1,0 +1,178 @@
+//! `infradev synthesize --agent` on a small pack: agents of ours in the real sandbox, acceptance as it is.
+
+mod ground;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use ground::Ground;
+use serde_json::Value;
+
+/// Writes what its role asks for. What it gets wrong at first it mends by the report on the round before.
+const WRITES: &str = r#"
+import os, pathlib, sys
+
+role = sys.stdin.read().split()[1].rstrip(":")
+report = pathlib.Path("REPORT.md").read_text()
+task = pathlib.Path("task")
+kept = pathlib.Path(os.path.dirname(__file__))
+if role == "adversary":
+    text = (kept / "large-numbers.toml").read_text()
+    if "stands 0 times" not in report:
+        text = text.replace("return 3 * x\"\nwith", "return 9 * x\"\nwith")
+    (task / "adversarial").mkdir(exist_ok=True)
+    (task / "adversarial" / "large-numbers.toml").write_text(text)
+elif role == "prober" and not (task / "probes").exists():
+    (task / "probes").mkdir()
+    for name in ("judge_model.py", "observe_model.py"):
+        (task / "probes" / name).write_text((kept / name).read_text())
+"#;
+
+/// Takes away what the pack's task has besides its patches, and keeps it where the agent finds it.
+fn bare(ground: &Ground, agent: &str) {
+    let task = "pack/tasks/triple";
+    for (folder, name) in
+        [("adversarial", "large-numbers.toml"), ("probes", "judge_model.py"), ("probes", "observe_model.py")]
+    {
+        ground.write(&format!("mine/{name}"), &ground.read(&format!("{task}/{folder}/{name}")));
+    }
+    for folder in ["adversarial", "probes"] {
+        std::fs::remove_dir_all(ground.path().join(task).join(folder)).unwrap();
+    }
+    ground.write("mine/mine.py", agent);
+}
+
+const SYNTHESIZE: [&str; 10] = [
+    "synthesize",
+    "pack/tasks/triple",
+    "--agent",
+    "command",
+    "--command",
+    "python3 {agent}/mine.py",
+    "--folder",
+    "mine",
+    "--quiet",
+    "--json",
+];
+
+fn files_below(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(next) = folders.pop() {
+        for entry in std::fs::read_dir(next).unwrap().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let name = path.strip_prefix(folder).unwrap().display().to_string();
+                found.insert(name, std::fs::read(&path).unwrap());
+            }
+        }
+    }
+    found
+}
+
+fn texts(value: &Value) -> Vec<&str> {
+    value.as_array().unwrap().iter().map(|text| text.as_str().unwrap()).collect()
+}
+
+#[test]
+fn a_second_round_mends_what_the_report_on_the_first_one_says_and_the_task_is_accepted() {
+    let ground = Ground::new();
+    let before = files_below(&ground.path().join("pack/tasks/triple"));
+    bare(&ground, WRITES);
+    let document = ground.infradev(&SYNTHESIZE).exits(0).json();
+    assert_eq!(document["accepted"], true, "{document:#}");
+    let rounds = document["rounds"].as_array().unwrap();
+    assert_eq!(rounds.len(), 2);
+    assert!(rounds[0]["report"].as_str().unwrap().contains("stands 0 times"), "{}", rounds[0]["report"]);
+    let written = |round: usize, step: usize| {
+        let written = rounds[round]["steps"][step]["written"].as_object().unwrap();
+        written.keys().cloned().collect::<Vec<_>>()
+    };
+    assert_eq!(written(0, 0), ["adversarial/large-numbers.toml"]);
+    assert_eq!(written(0, 1), ["probes/judge_model.py", "probes/observe_model.py"]);
+    assert_eq!((written(0, 2), written(1, 1)), (vec![], vec![]));
+    let mut after = files_below(&ground.path().join("pack/tasks/triple"));
+    let record: Value = serde_json::from_slice(&after.remove("acceptance.json").unwrap()).unwrap();
+    assert_eq!(record["accepted"], true);
+    assert_eq!(after, before);
+    let kept = ground.path().join("home/runs").join(document["run"].as_str().unwrap());
+    let prompt = rounds[0]["steps"][0]["folder"].as_str().unwrap();
+    let prompt = std::fs::read_to_string(kept.join(prompt).join("prompt.md")).unwrap();
+    assert!(prompt.starts_with("# adversary: Add triple\n"), "{prompt}");
+}
+
+#[test]
+fn what_is_not_a_roles_to_write_is_dropped_and_told_and_the_task_stays_as_it_was() {
+    let ground = Ground::new();
+    bare(
+        &ground,
+        r#"
+import os, pathlib
+task = pathlib.Path("task")
+(task / "golden.patch").write_text("")
+(task / "task.toml").write_text("schema = 1\n")
+(task / "spec.md").unlink()
+(task / "adversarial").mkdir(exist_ok=True)
+os.symlink("/etc/passwd", task / "adversarial" / "link.toml")
+(task / "adversarial" / "large.toml").write_bytes(b"x" * (2 << 20))
+(task / "adversarial" / "bytes.toml").write_bytes(b"\xff\xfe")
+for place in ("/workspace/base/toy/model.py", "/workspace/golden/toy/model.py"):
+    pathlib.Path(place).write_text("")
+"#,
+    );
+    let before = files_below(&ground.path().join("pack"));
+    let said = ground.infradev(&[&SYNTHESIZE[..], &["--rounds", "1"]].concat()).exits(1);
+    let document = said.json();
+    assert_eq!(texts(&document["reasons"]), ["not accepted after 1 round"]);
+    assert_eq!(files_below(&ground.path().join("pack")), before);
+    let steps = document["rounds"][0]["steps"].as_array().unwrap();
+    let ignored = |step: usize| -> BTreeMap<&str, &str> {
+        let ignored = steps[step]["ignored"].as_array().unwrap().iter();
+        ignored.map(|file| (file["path"].as_str().unwrap(), file["why"].as_str().unwrap())).collect()
+    };
+    let adversary = ignored(0);
+    assert_eq!(adversary["task/task.toml"], "is not this role's to write");
+    assert_eq!(adversary["task/spec.md"], "was removed, which is not this role's to do");
+    assert_eq!(adversary["task/adversarial/link.toml"], "is no plain file");
+    assert_eq!(adversary["task/adversarial/large.toml"], "is larger than 1 MiB");
+    assert_eq!(adversary["task/adversarial/bytes.toml"], "is not UTF-8");
+    assert_eq!(ignored(1)["task/adversarial/large.toml"], "is not this role's to write");
+    let report = document["rounds"][0]["report"].as_str().unwrap();
+    assert!(report.contains("the prober changed none of its files"), "{report}");
+}
+
+#[test]
+fn an_agent_that_never_ends_is_ended_and_the_time_of_all_steps_bounds_the_rounds() {
+    let ground = Ground::new();
+    bare(&ground, "while True:\n    pass\n");
+    let limits = ["--step-timeout", "1", "--minutes", "0"];
+    let said = ground.infradev(&[&SYNTHESIZE[..], &limits[..2]].concat());
+    let document = said.exits(1).json();
+    let endings: Vec<&str> = document["rounds"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|round| round["steps"].as_array().unwrap())
+        .map(|step| step["ending"].as_str().unwrap())
+        .collect();
+    assert_eq!(endings, ["timed_out"; 9], "three rounds of three roles");
+    let refused = ground.infradev(&[&SYNTHESIZE[..], &limits[2..]].concat());
+    assert_eq!(refused.code, 2, "no time at all is no plan: {}", refused.err);
+}
+
+#[test]
+fn steps_that_are_done_are_not_made_again() {
+    let ground = Ground::new();
+    bare(&ground, WRITES);
+    let first = ground.infradev(&[&SYNTHESIZE[..], &["--rounds", "1"]].concat()).exits(1).json();
+    let run = ground.path().join("home/runs").join(first["run"].as_str().unwrap());
+    // As a kill before its end leaves it.
+    std::fs::remove_file(run.join("finished.json")).unwrap();
+    std::fs::remove_file(run.join("rounds.json")).unwrap();
+    ground.write("mine/mine.py", "raise SystemExit('not again')\n");
+    let again = ground.infradev(&[&SYNTHESIZE[..], &["--rounds", "1"]].concat()).exits(1).json();
+    assert_eq!(again["run"], first["run"]);
+    assert_eq!(again["rounds"][0]["steps"], first["rounds"][0]["steps"]);
+}
