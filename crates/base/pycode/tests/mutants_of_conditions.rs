@@ -37,6 +37,10 @@ fn one_path_is_always_taken() {
             ("if flag:\n    y = 1\nelse:\n    y = 2", &["if True:"]),
             ("if n > 2:\n    y = 1", &["if False:", "if True:"]),
             ("if n > 2:\n    return 1", &[]),
+            (
+                "if n > 2:\n    y = 1\nelif n > 1:\n    y = 2\nelif n > 0:\n    raise E",
+                &["if False:", "if True:", "elif False:", "elif True:"],
+            ),
         ],
     );
 }

@@ -3,7 +3,7 @@
 use infradev_model::Operator;
 use ruff_python_ast::{CmpOp, Expr, ExprCall, Stmt, UnaryOp};
 
-use super::drops::is_guard;
+use super::drops::{is_guard, only_leaves};
 use super::walk::{Edits, Site};
 use crate::definitions::dotted;
 
@@ -15,11 +15,10 @@ pub(super) fn statement(_: &Site<'_>, statement: &Stmt, edits: &mut Edits<'_>) {
             if !is_guard(conditional) {
                 forced(&conditional.test, edits);
             }
-            let last = conditional.elif_else_clauses.len().saturating_sub(1);
-            for (at, clause) in conditional.elif_else_clauses.iter().enumerate() {
+            for clause in &conditional.elif_else_clauses {
                 let Some(test) = &clause.test else { continue };
                 ignored(test, edits);
-                if at < last {
+                if !only_leaves(&clause.body) {
                     forced(test, edits);
                 }
             }
