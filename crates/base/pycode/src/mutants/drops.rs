@@ -65,6 +65,10 @@ pub(super) fn only_leaves(block: &[Stmt]) -> bool {
 pub(super) fn call(site: &Site<'_>, call: &ExprCall, edits: &mut Edits<'_>) {
     for keyword in &call.arguments.keywords {
         let Some(name) = &keyword.arg else { continue };
+        // Turned round it says more: the default may be the same.
+        if keyword.value.is_boolean_literal_expr() {
+            continue;
+        }
         // A device is the same where there is but one; `zip(strict=True)` only checks.
         if matches!(name.as_str(), "device" | "strict")
             || quiet::is_words_keyword(name)
