@@ -2,6 +2,7 @@
 
 mod acceptance;
 mod calibration;
+mod canary;
 mod case;
 mod digest;
 mod error;
@@ -23,6 +24,7 @@ pub use acceptance::{
 pub use calibration::{
     CALIBRATION_SCHEMA, CalibratedCase, CalibratedTwin, Calibration, CalibrationKey, Quarantined,
 };
+pub use canary::Canary;
 pub use case::{
     CaseId, CaseResult, Detail, Expectation, Judgement, Outcome, RankOutcome, Rejection, Suite, Word,
     countable, merge,

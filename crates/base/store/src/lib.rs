@@ -4,6 +4,7 @@
 //! disk, a reader finds the old file or the new one. Locks are advisory (flock) and end with their process.
 
 mod calibrations;
+mod canary;
 mod disk;
 mod error;
 mod home;
@@ -18,10 +19,11 @@ mod trees;
 mod walk;
 
 pub use calibrations::Calibrations;
+pub use canary::{CanaryBreach, canary_breaches, put_canary};
 pub use disk::Held;
 pub use error::StoreError;
 pub use home::Home;
-pub use pack::{History, LoadedPack, LoadedTask, NoHistory, Split, load_pack, load_public};
+pub use pack::{History, LoadedPack, LoadedTask, NoHistory, PackFiles, Split, load_pack, load_public};
 pub use run::{RunFolder, Staging};
 pub use runs::{Plan, RunEvent, RunView, Runs};
 pub use scratch::Scratch;

@@ -1,6 +1,7 @@
 //! One file a verb.
 
 pub mod accept;
+pub mod canary;
 pub mod contract;
 pub mod doctor;
 pub mod grade;
