@@ -49,6 +49,7 @@ pub enum Command {
     #[command(subcommand)]
     Contract(ContractCommand),
     Prompt(PromptArgs),
+    Canary(CanaryArgs),
     /// Look at runs
     #[command(subcommand)]
     Run(RunCommand),
@@ -509,6 +510,26 @@ pub struct PromptArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub minutes: Option<u32>,
     /// Print one JSON document, with the parts apart
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// See whether every sealed file of a pack has its contamination canary, and no public one
+///
+/// Exits 1 where a file lacks it or should not have it. What trials are keyed by knows nothing of it.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  infradev canary packs/core
+  infradev canary mine --write")]
+pub struct CanaryArgs {
+    /// A pack's folder (with pack.toml), or the folder of a task in one
+    #[arg(value_name = "PACK|TASK")]
+    pub path: PathBuf,
+    /// Put it into the sealed files that lack it; a pack without one gets a new one
+    #[arg(long)]
+    pub write: bool,
+    /// Print one JSON document
     #[arg(long)]
     pub json: bool,
 }

@@ -50,6 +50,7 @@ fn main() -> ExitCode {
             Command::Probe(ProbeCommand::Try(args)) => commands::probe::run(&global, args).await,
             Command::Probe(ProbeCommand::List(args)) => commands::probe::list(&global, args).await,
             Command::New(args) => commands::new::run(&global, args),
+            Command::Canary(args) => commands::canary::run(args),
             Command::Contract(ContractCommand::Draft(args)) => commands::contract::draft(&global, args),
             Command::Contract(ContractCommand::Lint(args)) => commands::contract::lint(&global, args),
             Command::Prompt(args) => commands::prompt::run(&global, args),

@@ -17,6 +17,7 @@ fn help_says_what_each_command_does_with_examples() {
         &["contract", "draft", "--help"],
         &["contract", "lint", "--help"],
         &["prompt", "--help"],
+        &["canary", "--help"],
         &["run", "show", "--help"],
         &["doctor", "--help"],
         &["schema", "--help"],

@@ -52,6 +52,7 @@ fn a_task_of_a_pull_request_is_graded_at_once() {
     assert!(ground.read("mine/tasks/add-triple-quoted/spec.md").contains("Two are not enough."));
     let base = ground.git(&["-C", "up", "rev-parse", "HEAD~1"]);
     assert!(task.contains(base.trim()), "{task}");
+    assert!(ground.read("mine/pack.toml").contains("\ncanary = \""), "a new pack has a canary");
     let folder = "mine/tasks/add-triple-quoted";
     let description = ground.read(&format!("{folder}/description.md"));
     assert_eq!(description, "# [Core] Add triple \"quoted\" (#7)\n\nTwo are not enough.\n");

@@ -68,6 +68,9 @@ pub struct Acceptance {
     pub schema: u32,
     /// The task's id.
     pub id: String,
+    /// The pack's canary: the record tells what probes check, and is sealed like them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub canary: Option<String>,
     /// Whether every condition held.
     pub accepted: bool,
     /// N: golden runs, each of which passed every probe.

@@ -3,6 +3,7 @@
 mod acceptance;
 mod agent;
 mod calibration;
+mod canary;
 mod case;
 mod digest;
 mod error;
@@ -31,6 +32,7 @@ pub use agent::{
 pub use calibration::{
     CALIBRATION_SCHEMA, CalibratedCase, CalibratedTwin, Calibration, CalibrationKey, Quarantined,
 };
+pub use canary::Canary;
 pub use case::{
     CaseId, CaseResult, Detail, Expectation, Judgement, Outcome, RankOutcome, Rejection, Suite, Word,
     countable, merge,

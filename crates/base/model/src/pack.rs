@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::canary::Canary;
 use crate::format::{self, FormatError};
 
 /// The schema version of `pack.toml` that this program reads.
@@ -22,6 +23,9 @@ pub struct Pack {
     pub version: String,
     /// SPDX expression of the pack's own files.
     pub license: String,
+    /// The contamination canary, a GUID: it stands in every sealed file and in no public one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub canary: Option<String>,
     /// Where base trees come from.
     pub source: Source,
     /// Environments by the name that `task.toml` gives.
@@ -67,11 +71,22 @@ impl Pack {
         Ok(pack)
     }
 
+    /// The canary.
+    pub fn canary(&self) -> Option<Canary> {
+        self.canary.as_deref().and_then(Canary::parse)
+    }
+
     fn check(&self, file: &str) -> Result<(), FormatError> {
         format::schema(file, self.schema, PACK_SCHEMA)?;
         let refuse = |key: &str, what: &str| Err(FormatError::new(file, Some(key), what));
         if !is_name(&self.name) {
             return refuse("name", "is lower-case letters, digits and dashes");
+        }
+        if self.canary.as_deref().is_some_and(|guid| Canary::parse(guid).is_none()) {
+            return refuse(
+                "canary",
+                "is a GUID in lower case, such as `infradev canary PACK --write` makes one",
+            );
         }
         if self.source.tree.is_some() == self.source.git.is_some() {
             return refuse("source", "names exactly one of `tree` and `git`");

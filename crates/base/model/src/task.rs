@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::canary::Canary;
 use crate::digest::{Digest, DigestBuilder};
 use crate::format::{self, FormatError};
 use crate::pack::{EnvironmentSpec, is_name};
@@ -470,6 +471,8 @@ pub struct SealedTask {
     pub adversarial: Vec<Adversarial>,
     /// The bytes of the environment's lock, where it has one.
     pub lock: Option<Vec<u8>>,
+    /// The pack's canary. What is above is without it.
+    pub canary: Option<Canary>,
 }
 
 impl SealedTask {

@@ -4,6 +4,7 @@
 //! disk, a reader finds the old file or the new one. Locks are advisory (flock) and end with their process.
 
 mod calibrations;
+mod canary;
 mod disk;
 mod error;
 mod home;
@@ -18,11 +19,13 @@ mod trees;
 mod walk;
 
 pub use calibrations::Calibrations;
+pub use canary::{CanaryBreach, canary_breaches, put_canary};
 pub use disk::{Held, lock};
 pub use error::StoreError;
 pub use home::Home;
 pub use pack::{
-    History, LoadedPack, LoadedTask, NoHistory, PublicPack, Split, load_pack, load_public, load_public_pack,
+    History, LoadedPack, LoadedTask, NoHistory, PackFiles, PublicPack, Split, load_pack, load_public,
+    load_public_pack,
 };
 pub use run::{RunFolder, Staging};
 pub use runs::{Plan, RunEvent, RunView, Runs};

@@ -4,9 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use infradev_model::{
-    BaseSource, Classified, Digest, FormatError, Pack, PublicTask, SealedTask, TaskSpec, format, is_tree_path,
+    BaseSource, Canary, Classified, Digest, FormatError, Pack, PublicTask, SealedTask, TaskSpec, format,
+    is_tree_path,
 };
 
+use crate::canary::{self, CanaryBreach};
 use crate::disk;
 use crate::error::StoreError;
 use crate::task;
@@ -109,6 +111,45 @@ pub fn load_public_pack(path: &Path) -> Result<PublicPack, StoreError> {
     let opened = Opened::at(path)?;
     let tasks = opened.tasks(path, &NoHistory, task::load_public)?;
     Ok(PublicPack { pack: opened.pack, root: opened.root, tasks })
+}
+
+/// The files of a pack, as they lie there; no task is read.
+#[derive(Debug)]
+pub struct PackFiles {
+    /// `pack.toml`.
+    pub pack: Pack,
+    /// The pack's folder, absolute.
+    pub root: PathBuf,
+    /// The folders of its tasks, absolute.
+    pub tasks: Vec<PathBuf>,
+    /// Where the bundled base tree lies, absolute.
+    pub tree: Option<PathBuf>,
+}
+
+impl PackFiles {
+    /// Opens a pack, or one task of it where `path` is a task's folder.
+    ///
+    /// # Errors
+    /// The first thing of `pack.toml` that is not as it should be.
+    pub fn open(path: &Path) -> Result<PackFiles, StoreError> {
+        let opened = Opened::at(path)?;
+        let mut ids = task_folders(&opened.folder)?;
+        ids.retain(|id| opened.only.as_ref().is_none_or(|only| only == id));
+        let tasks = ids.iter().map(|id| opened.root.join("tasks").join(id)).collect();
+        Ok(PackFiles { tree: opened.tree(), pack: opened.pack, root: opened.root, tasks })
+    }
+
+    /// The files that lack a canary and those that have it and should not, sorted.
+    pub fn canary_breaches(&self, canary: &Canary) -> Result<Vec<CanaryBreach>, StoreError> {
+        let mut found = Vec::new();
+        for task in &self.tasks {
+            found.extend(canary::of_folder(canary, &self.root, task)?);
+        }
+        if let Some(tree) = &self.tree {
+            found.extend(canary::of_tree(canary, &self.root, tree)?);
+        }
+        Ok(found)
+    }
 }
 
 /// A pack without its tasks.

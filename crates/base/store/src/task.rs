@@ -50,15 +50,27 @@ pub(crate) fn load(context: &Context<'_>, id: &str) -> Result<LoadedTask, StoreE
         Some(lock) => Some(disk::read(&context.folder.join(lock))?),
         None => None,
     };
+    let canary = context.pack.canary();
+    let without = |name: &str, bytes: Vec<u8>| match &canary {
+        Some(canary) => canary.without(name, &bytes),
+        None => bytes,
+    };
+    let probes = load_probes(&folder.join("probes"))?;
+    let probes = probes.into_iter().map(|(name, bytes)| (name.clone(), without(&name, bytes))).collect();
+    let mut adversarial = load_adversarial(&folder.join("adversarial"))?;
+    for derived in &mut adversarial {
+        derived.patch = derived.patch.take().map(|bytes| without(".patch", bytes));
+    }
     let task = SealedTask {
         public,
         pack: context.pack.name.clone(),
         folder: context.root.join("tasks").join(id),
-        golden,
-        official,
-        probes: load_probes(&folder.join("probes"))?,
-        adversarial: load_adversarial(&folder.join("adversarial"))?,
+        golden: without(".patch", golden),
+        official: without(".patch", official),
+        probes,
+        adversarial,
         lock,
+        canary,
     };
     let digest = digest_of(&task, &folder)?;
     Ok(LoadedTask { task, digest })

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use infradev_git::{CommitId, GitError, Renames, Repo};
-use infradev_model::{Pack, TaskSpec, is_name};
+use infradev_model::{Canary, Pack, TaskSpec, is_name};
 use infradev_patch::Patch;
 use infradev_store::Home;
 
@@ -207,10 +207,11 @@ impl PackPlan {
             }
         };
         let text = format!(
-            "schema = 1\nname = {}\nversion = \"0.1.0\"\n# Of the pack's own files: specs, contracts, probes.\nlicense = \
+            "schema = 1\nname = {}\nversion = \"0.1.0\"\n# In every sealed file of the pack, and in no public one.\ncanary = {}\n# Of the pack's own files: specs, contracts, probes.\nlicense = \
              \"Apache-2.0\"\n\n[source]\ngit = {}\n\n[environments.{environment}]\n{entry}\n# Imported once a trial, before the \
              ranks are forked, such as [\"torch\"].\nframework = []\n",
             quoted(&name),
+            quoted(Canary::of_bits(rand::random()).guid()),
             quoted(&git),
         );
         Pack::parse("pack.toml", text.as_bytes())?;

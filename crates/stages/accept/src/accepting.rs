@@ -11,7 +11,7 @@ use infradev_model::{
     ACCEPTANCE_SCHEMA, AcceptDocument, Acceptance, Calibration, CaseResult, Class, Classified, SealedTask,
     TrialResult, Word, merge,
 };
-use infradev_store::{RunFolder, StoreError, save_acceptance};
+use infradev_store::{RunFolder, StoreError, canary_breaches, save_acceptance};
 use infradev_trial::{StopRule, Twins};
 
 use crate::evidence::{Evidence, WorldEvidence};
@@ -104,6 +104,7 @@ async fn accept(
     let runs = plan.runs.unwrap_or(ready.task.public.spec.acceptance.runs).max(1);
     let patches = Patches::of(&ready)?;
     let contract = ContractReading::of(&ready.task, &ready.tree.path)?.document().findings;
+    let canary = canary_breaches(&ready.task)?;
     let accepting = Accepting { executor, run, ready: &ready, runs, shuffled: plan.shuffled };
     let mut worlds = Vec::new();
     // A hunk that some test notices at one world size need not be tried at the next.
@@ -125,6 +126,7 @@ async fn accept(
         shuffled: plan.shuffled,
         worlds,
         contract,
+        canary,
     };
     Ok(evidence.record())
 }

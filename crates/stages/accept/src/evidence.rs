@@ -6,6 +6,7 @@ use infradev_model::{
     ACCEPTANCE_SCHEMA, Acceptance, AdversarialFinding, Calibration, CaseId, ContractFinding, Digest, HunkAt,
     OfficialCount, ProbeCase, Rejection, Role, SealedTask, Suite, TrialResult, Word, flake_bound, merge,
 };
+use infradev_store::CanaryBreach;
 
 /// What was tried at one world size.
 pub(crate) struct WorldEvidence {
@@ -31,6 +32,8 @@ pub(crate) struct Evidence<'a> {
     pub worlds: Vec<WorldEvidence>,
     /// What is wrong with the contract and with what an agent reads.
     pub contract: Vec<ContractFinding>,
+    /// Files that lack the pack's canary, or have it and should not.
+    pub canary: Vec<CanaryBreach>,
 }
 
 impl WorldEvidence {
@@ -115,6 +118,7 @@ impl Evidence<'_> {
         let cases: Vec<ProbeCase> = self.worlds.iter().flat_map(probes).collect();
         let mut reasons = self.golden_reasons();
         reasons.extend(self.contract.iter().map(ToString::to_string));
+        reasons.extend(self.canary.iter().map(ToString::to_string));
         let mut remarks = Vec::new();
         let rejected = self.rejected(&cases, &mut reasons);
         let (adversarial, unstable) = self.adversarial(&mut reasons);
@@ -126,6 +130,9 @@ impl Evidence<'_> {
                 "{} hunks of golden can be taken back without any test noticing",
                 unprobed_hunks.len()
             ));
+        }
+        if self.task.canary.is_none() {
+            remarks.push("the pack has no canary (`infradev canary PACK --write` makes one)".to_string());
         }
         for world in &self.worlds {
             if !world
@@ -149,6 +156,7 @@ impl Evidence<'_> {
         Acceptance {
             schema: ACCEPTANCE_SCHEMA,
             id: self.task.id().to_string(),
+            canary: self.task.canary.as_ref().map(|canary| canary.guid().to_string()),
             accepted: reasons.is_empty(),
             golden_runs: self.runs,
             flake_bound: flake_bound(self.runs),

@@ -210,8 +210,13 @@ impl Interface<'_> {
 
     fn missing(&self, contract: &Contract) -> Vec<ContractFinding> {
         let mut findings = Vec::new();
-        for touched in self.touched() {
-            if self.is_listed(contract, &touched) {
+        let all = self.touched();
+        for touched in &all {
+            let below = format!("{}.", touched.name.name);
+            // A module is stated by what is touched in it.
+            let stated_below = touched.name.kind == AddedKind::Name(NameKind::Module)
+                && all.iter().any(|other| other.name.name.starts_with(&below));
+            if stated_below || self.is_listed(contract, touched) {
                 continue;
             }
             let name = &touched.name;
@@ -225,7 +230,7 @@ impl Interface<'_> {
                 }
             };
             findings.push(ContractFinding {
-                file: touched.file,
+                file: touched.file.clone(),
                 line: touched.line as u32,
                 rule: ContractRule::Missing,
                 what: format!(

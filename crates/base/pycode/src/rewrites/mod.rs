@@ -13,11 +13,12 @@ mod rename;
 mod reorder;
 mod scope;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 
 use ruff_python_ast::StmtFunctionDef;
 
+use crate::contract::words_of;
 use crate::definitions::{Accessor, Scope, is_jit_kernel, is_overload, walk};
 use crate::equality::ast_equal;
 use crate::import_time::runs_on_import;
@@ -88,6 +89,8 @@ pub(crate) struct Candidate<'a> {
     pub(crate) function: &'a StmtFunctionDef,
     pub(crate) name: String,
     pub(crate) scope: scope::FunctionScope<'a>,
+    /// Every word of the file.
+    words: &'a BTreeSet<&'a str>,
 }
 
 /// Spans of golden's text with what stands there instead.
@@ -105,6 +108,7 @@ pub fn rewrites(source: &RewriteSource<'_>) -> Result<Vec<Rewrite>, ParseError> 
         Some(base) => names(&Module::parse(source.file, base)?),
         None => HashSet::new(),
     };
+    let words = words_of(source.golden);
     let mut candidates: Vec<Candidate<'_>> = Vec::new();
     walk(golden.body(), &Scope::module(), &mut |site| {
         let Some(function) = site.function() else { return true };
@@ -115,7 +119,7 @@ pub fn rewrites(source: &RewriteSource<'_>) -> Result<Vec<Rewrite>, ParseError> 
             && let Some(scope) = scope::FunctionScope::of(function)
         {
             let name = site.qualified_name.clone();
-            candidates.push(Candidate { module: golden, function, name, scope });
+            candidates.push(Candidate { module: golden, function, name, scope, words: &words });
         }
         false
     });
@@ -157,11 +161,10 @@ fn names(module: &Module) -> HashSet<(String, Option<Accessor>)> {
 impl Candidate<'_> {
     /// A name that stands nowhere in the file.
     pub(crate) fn fresh(&self, wish: &str) -> String {
-        let words = crate::contract::words_of(self.module.source());
         let mut name = wish.to_owned();
         let mut number = 1;
         // What is wished for ends in a word of ours: no keyword does.
-        while words.contains(name.as_str()) {
+        while self.words.contains(name.as_str()) {
             number += 1;
             name = format!("{wish}_{number}");
         }

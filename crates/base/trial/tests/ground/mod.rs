@@ -106,6 +106,7 @@ impl Ground {
             probes: probes.iter().map(|(name, text)| (name.to_string(), text.as_bytes().to_vec())).collect(),
             adversarial: Vec::new(),
             lock: None,
+            canary: None,
         };
         Ground {
             folder,
