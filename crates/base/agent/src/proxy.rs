@@ -6,6 +6,7 @@
 
 use std::convert::Infallible;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -161,6 +162,8 @@ fn listen(folder: &Path) -> std::io::Result<std::os::unix::net::UnixListener> {
     let held = std::fs::File::open(folder)?;
     let short = format!("/proc/self/fd/{}/model.sock", held.as_raw_fd());
     let listener = std::os::unix::net::UnixListener::bind(short)?;
+    // The agent may have another uid than ours; who else could reach the folder is not asked for more.
+    std::fs::set_permissions(folder.join("model.sock"), std::fs::Permissions::from_mode(0o666))?;
     listener.set_nonblocking(true)?;
     Ok(listener)
 }
