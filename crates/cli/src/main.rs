@@ -3,6 +3,8 @@
 mod cli;
 mod commands;
 mod draft;
+mod files;
+mod gap_forms;
 mod progress;
 mod report;
 mod session;
@@ -14,7 +16,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::cli::{Cli, Command, ProbeCommand, RunCommand};
+use crate::cli::{Cli, Command, ContractCommand, ProbeCommand, RunCommand};
 use crate::report::Failure;
 
 fn main() -> ExitCode {
@@ -30,15 +32,26 @@ fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return report::fail(Failure::fault(format!("cannot start: {error}")), false),
     };
-    let resumable = matches!(command, Command::Accept(_) | Command::Grade(_) | Command::Attempt(_));
+    let resumable = matches!(
+        command,
+        Command::Accept(_)
+            | Command::Grade(_)
+            | Command::Synthesize(_)
+            | Command::ProbeGaps(_)
+            | Command::Attempt(_)
+    );
     let outcome = runtime.block_on(async {
         match command {
             Command::Accept(args) => commands::accept::run(&global, args).await,
             Command::Grade(args) => commands::grade::run(&global, args).await,
             Command::Attempt(args) => commands::attempt::run(&global, args).await,
+            Command::Synthesize(args) => commands::synthesize::run(&global, args).await,
+            Command::ProbeGaps(args) => commands::probe_gaps::run(&global, args).await,
             Command::Probe(ProbeCommand::Try(args)) => commands::probe::run(&global, args).await,
             Command::Probe(ProbeCommand::List(args)) => commands::probe::list(&global, args).await,
             Command::New(args) => commands::new::run(&global, args),
+            Command::Contract(ContractCommand::Draft(args)) => commands::contract::draft(&global, args),
+            Command::Contract(ContractCommand::Lint(args)) => commands::contract::lint(&global, args),
             Command::Prompt(args) => commands::prompt::run(&global, args),
             Command::Run(RunCommand::List(args)) => commands::run::list(&global, args),
             Command::Run(RunCommand::Show(args)) => commands::run::show(&global, args),

@@ -160,3 +160,14 @@ pub fn tasks(pack: LoadedPack) -> Vec<Arc<SealedTask>> {
 pub fn digest_bytes(bytes: &[u8]) -> Vec<u8> {
     Digest::of(bytes).as_str().as_bytes().to_vec()
 }
+
+/// The one task that a folder holds.
+pub fn one<T>(folder: &Path, mut tasks: Vec<T>, id: impl Fn(&T) -> String) -> Result<T, Failure> {
+    if tasks.len() > 1 {
+        let message = format!("{} is a pack of {} tasks", folder.display(), tasks.len());
+        let folders = tasks.iter().map(|task| format!("{}/tasks/{}", folder.display(), id(task)));
+        let hint = format!("give the folder of one: {}", folders.collect::<Vec<_>>().join(", "));
+        return Err(Failure::usage(message).hint(hint));
+    }
+    Ok(tasks.remove(0))
+}

@@ -64,7 +64,10 @@ fn attempt(ground: &Ground, args: &[&str], code: i32) -> (Value, Value) {
 fn attempt_by(ground: &Ground, program: &str, more: &[&str]) -> Value {
     ground.write("mine/mine.py", program);
     let args = ["--agent", "command", "--command", "python {agent}/mine.py", "--folder", "mine"];
-    attempt(ground, &[&args, more].concat(), 0).0
+    let (mut record, document) = attempt(ground, &[&args, more].concat(), 0);
+    // Shown where an assertion on the record fails.
+    record["its words"] = kept(ground, &document, "agent.err").into();
+    record
 }
 
 /// Verdict of what an attempt's run left for grading.
@@ -310,7 +313,7 @@ for top in os.listdir('/'):
             found += [(path, word) for word in words if word in text]
             control += [path for word in (b'return 2 * x',) if word in text]
 assert '/workspace/toy/model.py' in control, control
-names = [name for name in os.environ if 'KEY' in name or 'TOKEN' in name or 'SECRET' in name]
+names = [name for name, value in os.environ.items() if 'the-real-key' in value or 'API_KEY' in name or 'TOKEN' in name]
 assert not found and not names, (found, names)
 for path in ('HERE/pack', 'HERE/home/runs', 'HERE/home/builds', '/etc/shadow', '/root/.ssh'):
     assert not os.path.exists(path), path

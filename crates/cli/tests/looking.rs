@@ -14,6 +14,8 @@ fn help_says_what_each_command_does_with_examples() {
         &["grade", "--help"],
         &["probe", "try", "--help"],
         &["new", "--help"],
+        &["contract", "draft", "--help"],
+        &["contract", "lint", "--help"],
         &["prompt", "--help"],
         &["run", "show", "--help"],
         &["doctor", "--help"],

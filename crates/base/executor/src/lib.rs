@@ -4,6 +4,7 @@
 //! slots, keeps the record, and calibrates. Stages ask it; it knows nothing of verdicts.
 
 mod calibration;
+mod contract;
 mod derived;
 mod environment_words;
 mod executor;
@@ -12,15 +13,18 @@ mod kit;
 mod looking;
 mod progress;
 mod ready;
+mod session;
 mod slot;
 
 pub use calibration::Calibrated;
-pub use derived::{DeriveError, GoldenChange, TakenBack};
+pub use contract::ContractReading;
+pub use derived::{ChangedFile, DeriveError, GoldenChange, TakenBack};
 pub use executor::{Ask, Executor, ExecutorError, Settings};
 pub use history::{Commits, SplitError, repository, resolve, split};
 pub use infradev_pycode::Variant;
+pub use infradev_pycode::contract::{DraftedName, TouchedAt};
 pub use infradev_trial::{FoundCase, Streams};
 pub use kit::Kit;
 pub use progress::{Happening, Progress, Quiet};
-pub use ready::{ReadyBase, ReadyTask};
+pub use ready::{ReadyBase, ReadyTask, base_tree};
 pub use slot::Slot;

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use infradev_model::{BaseSource, CalibrationKey, Digest, PublicTask, SealedTask};
 use infradev_pyenv::{Definition, Environment};
 use infradev_sandbox::Kind;
-use infradev_store::{StoreError, Tree};
+use infradev_store::{Home, StoreError, Tree, Trees};
 
 use crate::executor::{Executor, ExecutorError};
-use crate::progress::Happening;
+use crate::progress::{Happening, Progress};
 
 /// A task made ready.
 #[derive(Debug, Clone)]
@@ -54,6 +54,23 @@ pub struct ReadyBase {
     pub environment: Environment,
 }
 
+/// A task's base tree, materialised in a store. Needs no environment.
+pub fn base_tree(home: &Home, task: &PublicTask, progress: &dyn Progress) -> Result<Tree, ExecutorError> {
+    let trees = Trees::new(home.builds().join("trees"));
+    match &task.base {
+        BaseSource::Folder(path) => Ok(trees.of_folder(path)?),
+        BaseSource::Commit { repository, base, .. } => {
+            let (repo, commit) = crate::history::resolve(home, repository, base, progress)?;
+            progress.emit(Happening::Tree(format!("{} at {}", repository, commit.as_str())));
+            let fill = |into: &std::path::Path| {
+                repo.materialise(&commit, into)
+                    .map_err(|error| StoreError::source("materialise a commit", &error))
+            };
+            Ok(trees.of_commit(commit.as_str(), fill)?)
+        }
+    }
+}
+
 impl Executor {
     /// Makes a task ready: base tree, environment, devices.
     pub async fn ready(&self, task: Arc<SealedTask>) -> Result<ReadyTask, ExecutorError> {
@@ -81,7 +98,7 @@ impl Executor {
         pack: &Path,
         lock: Option<&[u8]>,
     ) -> Result<ReadyBase, ExecutorError> {
-        let tree = self.tree(&task.base)?;
+        let tree = base_tree(&self.home, task, self.progress.as_ref())?;
         let spec = &task.environment;
         let definition = match (&spec.interpreter, lock, &spec.lock, &spec.python) {
             (Some(path), ..) => Definition::Interpreter { path: PathBuf::from(path) },
@@ -91,22 +108,6 @@ impl Executor {
             _ => return Err(ExecutorError::NoEnvironment { task: task.spec.id.clone() }),
         };
         Ok(ReadyBase { tree, environment: self.environment(&definition)? })
-    }
-
-    fn tree(&self, base: &BaseSource) -> Result<Tree, ExecutorError> {
-        match base {
-            BaseSource::Folder(path) => Ok(self.trees.of_folder(path)?),
-            BaseSource::Commit { repository, base, .. } => {
-                let (repo, commit) =
-                    crate::history::resolve(&self.home, repository, base, self.progress.as_ref())?;
-                self.progress.emit(Happening::Tree(format!("{} at {}", repository, commit.as_str())));
-                let fill = |into: &std::path::Path| {
-                    repo.materialise(&commit, into)
-                        .map_err(|error| StoreError::source("materialise a commit", &error))
-                };
-                Ok(self.trees.of_commit(commit.as_str(), fill)?)
-            }
-        }
     }
 
     /// `cpu`, or number and name of the machine's GPUs.

@@ -7,12 +7,14 @@ mod case;
 mod digest;
 mod error;
 pub mod format;
+mod lint;
 mod mutant;
 mod pack;
 mod prompt;
 mod run;
 mod schemas;
 mod submission;
+mod synthesis;
 mod task;
 mod trial;
 mod verdict;
@@ -35,6 +37,7 @@ pub use case::{
 pub use digest::{Digest, DigestBuilder};
 pub use error::{Class, Classified};
 pub use format::FormatError;
+pub use lint::{CONTRACT_SCHEMA, ContractDocument, ContractFinding, ContractRule, TouchedName};
 pub use mutant::{Mutant, Operator};
 pub use pack::{EnvironmentSpec, PACK_SCHEMA, Pack, Source, is_name};
 pub use prompt::{Arm, PROMPT_SCHEMA, PartKind, Prompt, PromptError, PromptPart, PromptSettings};
@@ -43,6 +46,10 @@ pub use schemas::schemas;
 pub use submission::{
     AgentUsed, AttemptDocument, Ending, Lookup, Metered, SUBMISSION_SCHEMA, SkippedFile, SubmissionRecord,
     Tokens,
+};
+pub use synthesis::{
+    Fate, Gap, GapMutant, GapsDocument, GoldenControl, MutantRecord, PassedOver, RejectedBy,
+    SYNTHESIS_SCHEMA, Share, Strength, Synthesis, SynthesisDocument,
 };
 pub use task::{
     AcceptanceSpec, Adversarial, AdversarialSpec, Area, BaseSource, Commits, Contract, ContractName, Kind,

@@ -168,26 +168,13 @@ fn contract(contract: &Contract) -> String {
          place.\n",
     );
     for name in &contract.names {
-        let _ = write!(text, "\n- {} `{}`", word(name.kind), written(name));
+        let _ = write!(text, "\n- {} `{}`", name.kind, written(name));
         if !name.about.trim().is_empty() {
             let about = name.about.trim().replace('\n', "\n  ");
             let _ = write!(text, "  \n  {about}");
         }
     }
     text
-}
-
-fn word(kind: NameKind) -> &'static str {
-    match kind {
-        NameKind::Module => "module",
-        NameKind::Class => "class",
-        NameKind::Function => "function",
-        NameKind::Method => "method",
-        NameKind::Attribute => "attribute",
-        NameKind::Setting => "setting",
-        NameKind::Flag => "command-line flag",
-        NameKind::Variable => "environment variable",
-    }
 }
 
 /// A name with its signature, as Python would write it.
@@ -313,6 +300,7 @@ mod tests {
             kind,
             signature: signature.map(str::to_owned),
             about: String::new(),
+            untested: None,
         };
         for (kind, signature, shown) in [
             (NameKind::Function, Some("(a: int) -> int"), "m.X(a: int) -> int"),

@@ -2,10 +2,13 @@
 
 pub mod accept;
 pub mod attempt;
+pub mod contract;
 pub mod doctor;
 pub mod grade;
 pub mod new;
 pub mod probe;
+pub mod probe_gaps;
 pub mod prompt;
 pub mod run;
 pub mod schema;
+pub mod synthesize;

@@ -1,7 +1,6 @@
 //! `infradev new`.
 
 use std::fs;
-use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -14,6 +13,7 @@ use infradev_store::Home;
 
 use crate::cli::{Global, NewArgs};
 use crate::draft::{self, TaskDraft, TestPart};
+use crate::files::{failed, write_whole};
 use crate::progress::{Shown, counted};
 use crate::report::{self, Failure};
 use crate::session::{self, nearest};
@@ -247,25 +247,6 @@ fn is_url(repo: &str) -> bool {
 /// A repository's path without links; a url as it is.
 fn place(repo: &str) -> String {
     fs::canonicalize(repo).map_or_else(|_| repo.to_string(), |path| path.to_string_lossy().into_owned())
-}
-
-fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> Failure {
-    let path = path.display().to_string();
-    move |error| Failure::fault(format!("cannot write {path}: {error}"))
-}
-
-fn open_to_all(path: &Path, mode: u32) -> Result<(), Failure> {
-    fs::set_permissions(path, fs::Permissions::from_mode(mode)).map_err(failed(path))
-}
-
-fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder).map_err(failed(folder))?;
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed(folder))?;
-    file.write_all(bytes).map_err(failed(path))?;
-    open_to_all(file.path(), 0o644)?;
-    file.persist(path).map_err(|error| failed(path)(error.error))?;
-    Ok(())
 }
 
 /// Makes the folder aside and gives it its name in one step. One that is replaced is there until the new one stands.

@@ -1,6 +1,5 @@
 //! `infradev prompt`.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use infradev_model::{Arm, BaseSource, Prompt, PromptSettings, PublicTask};
@@ -13,7 +12,7 @@ use crate::session;
 
 /// Renders a task's prompt.
 pub fn run(global: &Global, args: PromptArgs) -> Result<ExitCode, Failure> {
-    let mut task = one(&args.task, load_public(&args.task)?)?;
+    let mut task = session::one(&args.task, load_public(&args.task)?, |task| task.spec.id.clone())?;
     let settings = PromptSettings { arm: args.arm.into(), minutes: args.minutes };
     if settings.arm == Arm::PrDescription && task.pull_request.is_none() {
         task.pull_request = message(global, &task)?;
@@ -25,17 +24,6 @@ pub fn run(global: &Global, args: PromptArgs) -> Result<ExitCode, Failure> {
         report::print(&prompt.text)?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// The one task that a folder holds.
-fn one(folder: &Path, mut tasks: Vec<PublicTask>) -> Result<PublicTask, Failure> {
-    if tasks.len() > 1 {
-        let folders = tasks.iter().map(|task| format!("{}/tasks/{}", folder.display(), task.spec.id));
-        let hint = format!("give the folder of one: {}", folders.collect::<Vec<_>>().join(", "));
-        let message = format!("{} is a pack of {} tasks", folder.display(), tasks.len());
-        return Err(Failure::usage(message).hint(hint));
-    }
-    Ok(tasks.remove(0))
 }
 
 /// The message of the change's commit, where the task names commits: a squash commit's is its pull request's description.
