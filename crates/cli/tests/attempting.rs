@@ -223,16 +223,18 @@ print('uid', os.getuid())
 fn what_an_agent_asks_of_other_hosts_is_refused_and_on_record() {
     let ground = ground();
     let program = "
-import subprocess, socket
-for command in (['git', 'clone', 'https://github.com/a/b'], ['curl', '-s', 'http://pypi.org/simple/toy/'],
-                ['curl', '-s', '--noproxy', '*', 'http://10.0.0.1/']):
-    subprocess.run(command)
+import socket, subprocess, urllib.error, urllib.request
+subprocess.run(['git', 'clone', 'https://github.com/a/b'])
+try:
+    urllib.request.urlopen('http://pypi.org/simple/toy/')
+    raise SystemExit('found')
+except urllib.error.HTTPError as error:
+    assert error.code == 403, error
 try:
     socket.create_connection(('8.8.8.8', 53), 3)
     raise SystemExit('the network is there')
 except OSError:
     pass
-import urllib.request
 try:
     urllib.request.urlopen('http://127.0.0.1:8472/v1/files')
     raise SystemExit('passed on')

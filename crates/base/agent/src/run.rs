@@ -213,8 +213,10 @@ fn judge(
     match (failed, word, trouble, last) {
         (_, OwnWord::Limit(why), ..) => (Ending::Budget, Some(why)),
         (Some(why), _, Some(trouble), _) => (Ending::EndpointUnreachable, Some(format!("{trouble}; {why}"))),
-        // One that gives up on its model may call that a good end.
-        (None, _, Some(trouble), _) if has_model => (Ending::EndpointUnreachable, Some(trouble)),
+        // One that gives up on its model, and says nothing of its end, may exit well all the same.
+        (None, OwnWord::Nothing, Some(trouble), _) if has_model => {
+            (Ending::EndpointUnreachable, Some(trouble))
+        }
         (_, _, _, Last::Refused) => (Ending::Refused, None),
         (Some(why), ..) => (Ending::AgentCrashed, Some(why)),
         (None, ..) => (Ending::Finished, None),
@@ -403,6 +405,8 @@ mod tests {
         assert_eq!(ending(1, OwnWord::Nothing, Last::Answered), Ending::AgentCrashed);
         assert_eq!(ending(1, failed(), overloaded()), Ending::EndpointUnreachable);
         assert_eq!(ending(0, OwnWord::Nothing, overloaded()), Ending::EndpointUnreachable);
+        // The last request may have been for a title.
+        assert_eq!(ending(0, OwnWord::Done, overloaded()), Ending::Finished);
         assert_eq!(ending(1, failed(), Last::Unreachable("refused".into())), Ending::EndpointUnreachable);
         assert_eq!(ending(1, failed(), too_long), Ending::AgentCrashed);
         assert_eq!(ending(0, OwnWord::Limit("turns".into()), Last::Answered), Ending::Budget);
