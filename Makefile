@@ -30,7 +30,7 @@ demo:
 test: check test-rust test-python
 
 test-rust:
-	@tools/setup.sh
+	@tools/setup.sh agents
 	$(IN)
 	if cargo nextest --version >/dev/null 2>&1; then
 	    cargo nextest run --workspace --no-fail-fast

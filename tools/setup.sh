@@ -15,9 +15,11 @@ missing bwrap && packages+=(bubblewrap)       # the sandbox
 missing ip && packages+=(iproute2)            # a network namespace a rank, for meters of traffic
 missing git && packages+=(git)
 missing cc && packages+=(gcc libc6-dev)       # linking
-# Agents of npm: tests of attempts install Claude Code and Codex (0.8 GB) once, into target/test-agents.
-missing node && packages+=(nodejs)
-missing npm && packages+=(npm)
+if [ "${1:-}" = agents ]; then
+    # Coding agents of npm: tests of attempts install Claude Code and Codex (0.8 GB) once, into target/test-agents.
+    missing node && packages+=(nodejs)
+    missing npm && packages+=(npm)
+fi
 if [ ${#packages[@]} -gt 0 ]; then
     missing apt-get && fail "missing: ${packages[*]}; there is no apt-get here, install them by your own means"
     as_root=()

@@ -6,7 +6,8 @@ mod harm;
 use std::path::{Path, PathBuf};
 
 use ground::{Ground, Said, repository};
-use harm::{assert_nothing_left, no_process_of};
+use harm::{Running, assert_nothing_left, no_process_of};
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 /// What an agent does that is right.
@@ -63,7 +64,10 @@ fn attempt(ground: &Ground, args: &[&str], code: i32) -> (Value, Value) {
 fn attempt_by(ground: &Ground, program: &str, more: &[&str]) -> Value {
     ground.write("mine/mine.py", program);
     let args = ["--agent", "command", "--command", "python {agent}/mine.py", "--folder", "mine"];
-    attempt(ground, &[&args, more].concat(), 0).0
+    let (mut record, document) = attempt(ground, &[&args, more].concat(), 0);
+    // Shown where an assertion on the record fails.
+    record["its words"] = kept(ground, &document, "agent.err").into();
+    record
 }
 
 /// Verdict of what an attempt's run left for grading.
@@ -141,7 +145,7 @@ fn an_agent_whose_model_hangs_is_timed_out_and_what_it_had_written_is_captured()
     let ground = ground();
     let model = Model::playing(&ground, &json!([{"shell": "echo half > half.txt"}, {"hang": true}]));
     let args =
-        ["--agent", "claude-code", "--model", "scripted", "--base-url", model.url(), "--timeout", "20"];
+        ["--agent", "claude-code", "--model", "scripted", "--base-url", model.url(), "--timeout", "25"];
     let (record, document) = attempt(&ground, &args, 0);
     assert_eq!(record["ending"], "timed_out", "{record:#}");
     assert_eq!(record["metered"]["tokens"]["input"], 100, "what was answered by then is counted");
@@ -187,6 +191,9 @@ assert log == 'Base\\n', log
 assert subprocess.run(['git', 'status', '--short'], capture_output=True, text=True).stdout == ''
 open('toy/model.py', 'a').write('\\n\\ndef triple(x):\\n    return 3 * x\\n')
 subprocess.run(['python', '-m', 'pytest', '-q'], check=True)
+subprocess.run(['git', 'config', '--global', 'core.pager', 'cat'], check=True)
+subprocess.run(['git', 'commit', '-qam', 'Add triple'], check=True)
+print('uid', os.getuid())
 ";
     let record = attempt_by(&ground, program, &["-k", "2", "--jobs", "2"]);
     assert_eq!(
@@ -204,22 +211,30 @@ subprocess.run(['python', '-m', 'pytest', '-q'], check=True)
         !lines.contains("pytest_cache") && !lines.contains("pyc"),
         "what tools leave behind is no change"
     );
+    if record["sandbox"]["uid_separation"] == true {
+        let log = ground.tool("sh", &["-c", "cat home/runs/attempt-*/trials/*/agent.log"]).exits(0).out;
+        let uids: Vec<&str> = log.lines().filter_map(|line| line.strip_prefix("uid ")).collect();
+        assert_eq!(uids.len(), 2);
+        assert!(uids[0] != "0" && uids[0] != uids[1], "each at once has a host uid of its own: {uids:?}");
+    }
 }
 
 #[test]
 fn what_an_agent_asks_of_other_hosts_is_refused_and_on_record() {
     let ground = ground();
     let program = "
-import subprocess, socket
-for command in (['git', 'clone', 'https://github.com/a/b'], ['curl', '-s', 'http://pypi.org/simple/toy/'],
-                ['curl', '-s', '--noproxy', '*', 'http://10.0.0.1/']):
-    subprocess.run(command)
+import socket, subprocess, urllib.error, urllib.request
+subprocess.run(['git', 'clone', 'https://github.com/a/b'])
+try:
+    urllib.request.urlopen('http://pypi.org/simple/toy/')
+    raise SystemExit('found')
+except urllib.error.HTTPError as error:
+    assert error.code == 403, error
 try:
     socket.create_connection(('8.8.8.8', 53), 3)
     raise SystemExit('the network is there')
 except OSError:
     pass
-import urllib.request
 try:
     urllib.request.urlopen('http://127.0.0.1:8472/v1/files')
     raise SystemExit('passed on')
@@ -300,7 +315,7 @@ for top in os.listdir('/'):
             found += [(path, word) for word in words if word in text]
             control += [path for word in (b'return 2 * x',) if word in text]
 assert '/workspace/toy/model.py' in control, control
-names = [name for name in os.environ if 'KEY' in name or 'TOKEN' in name or 'SECRET' in name]
+names = [name for name, value in os.environ.items() if 'the-real-key' in value or 'API_KEY' in name or 'TOKEN' in name]
 assert not found and not names, (found, names)
 for path in ('HERE/pack', 'HERE/home/runs', 'HERE/home/builds', '/etc/shadow', '/root/.ssh'):
     assert not os.path.exists(path), path
@@ -389,4 +404,51 @@ fn the_tasks_own_patches_are_submissions_that_grade_as_they_must() {
         assert_eq!(record["submission"], agent);
         assert_eq!(verdict(&ground, &document), wanted, "{agent}");
     }
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn an_interrupted_attempt_leaves_nothing_and_the_same_command_makes_it_again() {
+    let ground = ground();
+    // A pipe with a name: opened at both ends once the agent is at work.
+    let program = "
+import os, time
+if os.path.exists('/opt/agent/pipe'):
+    with open('/opt/agent/pipe', 'w') as pipe:
+        pipe.write('at work')
+    while True:
+        time.sleep(600)
+open('made', 'w').close()
+";
+    ground.write("mine/mine.py", program);
+    ground.tool("mkfifo", &["-m", "666", "mine/pipe"]).exits(0);
+    let args = ["attempt", "pack", "--agent", "command", "--command", "python {agent}/mine.py"];
+    let args = [&args[..], &["--folder", "mine", "--json"]].concat();
+    let running = Running::start(ground.path(), &args, &[]);
+    let pipe = ground.path().join("mine/pipe");
+    let said = tokio::task::spawn_blocking(move || std::fs::read_to_string(pipe)).await.unwrap().unwrap();
+    assert_eq!(said, "at work");
+    let pid = running.pid();
+    running.signal(Signal::SIGINT);
+    let ended = running.end().await.exits(130);
+    assert!(ended.err.ends_with("run the same command again to resume"), "{}", ended.err);
+    no_process_of(ground.path()).await;
+    assert_nothing_left(ground.path(), &[pid]);
+    std::fs::remove_file(ground.path().join("mine/pipe")).unwrap();
+    let again = ground.infradev(&args).exits(0);
+    assert!(again.err.contains("resuming run"), "{}", again.err);
+    assert!(again.json()["submissions"][0]["patch_bytes"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn an_agent_whose_tokens_are_used_up_is_ended() {
+    let ground = ground();
+    let model = Model::playing(
+        &ground,
+        &json!([{"shell": "echo 1 > one"}, {"shell": "echo 2 > two"}, {"hang": true}]),
+    );
+    let args = ["--agent", "claude-code", "--model", "scripted", "--base-url", model.url()];
+    let (record, document) = attempt(&ground, &[&args[..], &["--token-budget", "200"]].concat(), 0);
+    assert_eq!(record["ending"], "budget", "{record:#}");
+    assert_eq!(record["detail"], "220 tokens of 200");
+    assert!(kept(&ground, &document, "patch.diff").contains("b/one"));
 }

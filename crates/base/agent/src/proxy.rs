@@ -6,6 +6,7 @@
 
 use std::convert::Infallible;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,6 +38,9 @@ const CONNECT: Duration = Duration::from_secs(30);
 /// Beginnings of types of tools that the model's own host would run: they reach what the sandbox does not.
 const HOSTED: [&str; 6] =
     ["web_search", "web_fetch", "file_search", "code_interpreter", "code_execution", "mcp"];
+
+/// Settings of a request that do the same (OpenAI's and others' chat completions, Anthropic's messages).
+const HOSTED_SETTINGS: [&str; 4] = ["web_search_options", "search_parameters", "plugins", "mcp_servers"];
 
 type Body = UnsyncBoxBody<Bytes, std::io::Error>;
 
@@ -161,6 +165,8 @@ fn listen(folder: &Path) -> std::io::Result<std::os::unix::net::UnixListener> {
     let held = std::fs::File::open(folder)?;
     let short = format!("/proc/self/fd/{}/model.sock", held.as_raw_fd());
     let listener = std::os::unix::net::UnixListener::bind(short)?;
+    // The agent may have another uid than ours; who else could reach the folder is not asked for more.
+    std::fs::set_permissions(folder.join("model.sock"), std::fs::Permissions::from_mode(0o666))?;
     listener.set_nonblocking(true)?;
     Ok(listener)
 }
@@ -254,24 +260,40 @@ impl Work {
         back
     }
 
-    /// The request without tools that would search on the model's own host; each is on record as a lookup.
+    /// The request without what would have the model's own host search; each such thing is on record as a lookup.
     fn without_hosted_tools(&self, body: Bytes) -> Bytes {
         let Ok(mut asked) = serde_json::from_slice::<Value>(&body) else { return body };
-        let Some(tools) = asked.get_mut("tools").and_then(Value::as_array_mut) else { return body };
-        let before = tools.len();
+        let taken = take_hosted(&mut asked);
+        if taken.is_empty() {
+            return body;
+        }
+        for name in taken {
+            self.tally.lookup("hosted tool", &name);
+        }
+        serde_json::to_vec(&asked).map_or(body, Bytes::from)
+    }
+}
+
+/// Takes tools and settings out of a request by which the model's own host would search or run something; gives their names.
+fn take_hosted(asked: &mut Value) -> Vec<String> {
+    let mut taken = Vec::new();
+    let Some(asked) = asked.as_object_mut() else { return taken };
+    for name in HOSTED_SETTINGS {
+        if asked.remove(name).is_some() {
+            taken.push(name.to_owned());
+        }
+    }
+    if let Some(tools) = asked.get_mut("tools").and_then(Value::as_array_mut) {
         tools.retain(|tool| {
             let kind = tool["type"].as_str().unwrap_or_default();
             let hosted = HOSTED.iter().any(|beginning| kind.starts_with(beginning));
             if hosted {
-                self.tally.lookup("hosted tool", kind);
+                taken.push(kind.to_owned());
             }
             !hosted
         });
-        if tools.len() == before {
-            return body;
-        }
-        serde_json::to_vec(&asked).map_or(body, Bytes::from)
     }
+    taken
 }
 
 /// Where a request wants to go, if that is not the model.
@@ -382,6 +404,26 @@ mod tests {
         {
             assert!(!passes(path), "{path}");
         }
+    }
+
+    #[test]
+    fn whatever_would_search_on_the_models_host_is_taken_out_and_the_agents_own_tools_stay() {
+        let mut asked = serde_json::json!({
+            "model": "m",
+            "web_search_options": {},
+            "mcp_servers": [{"url": "https://a.example"}],
+            "tools": [
+                {"type": "web_search_20250305", "name": "web_search"},
+                {"name": "Bash", "input_schema": {}},
+                {"type": "function", "name": "web_search"},
+                {"type": "code_interpreter"},
+            ],
+        });
+        let taken = take_hosted(&mut asked);
+        assert_eq!(taken, ["web_search_options", "mcp_servers", "web_search_20250305", "code_interpreter"]);
+        let own = serde_json::json!([{"name": "Bash", "input_schema": {}}, {"type": "function", "name": "web_search"}]);
+        assert_eq!(asked, serde_json::json!({"model": "m", "tools": own}));
+        assert!(take_hosted(&mut asked).is_empty());
     }
 
     #[test]

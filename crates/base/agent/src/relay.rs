@@ -6,9 +6,11 @@ use std::fs::File;
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use infradev_supervise::{Exit, Sink, Spawn};
+use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
 use serde::{Deserialize, Serialize};
 use tokio::net::{TcpListener, UnixStream};
 
@@ -27,11 +29,19 @@ pub(crate) struct Told {
     pub not_started: Option<String>,
 }
 
-/// Relays for one agent until that ends; gives the exit code.
+/// Relays for one agent until that ends; gives the exit code. Both run as `uid`, where one is given.
 ///
 /// # Errors
-/// The port is taken, or the system gives no descriptors.
-pub async fn relay(socket: PathBuf, report: OwnedFd, command: Vec<OsString>) -> Result<i32, AgentError> {
+/// The uid is not granted, the port is taken, or the system gives no descriptors.
+pub async fn relay(
+    socket: PathBuf,
+    uid: Option<u32>,
+    report: OwnedFd,
+    command: Vec<OsString>,
+) -> Result<i32, AgentError> {
+    if let Some(uid) = uid {
+        become_user(uid).map_err(AgentError::io(format!("become user {uid}")))?;
+    }
     let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)))
         .await
         .map_err(AgentError::io("listen inside the sandbox"))?;
@@ -63,6 +73,28 @@ pub async fn relay(socket: PathBuf, report: OwnedFd, command: Vec<OsString>) -> 
     // Without a reader nobody needs it.
     let _ = File::from(report).write_all(&serde_json::to_vec(&told).unwrap_or_default());
     Ok(code)
+}
+
+/// Gives the home folder's parts away, which the sandbox made as root, and changes to the uid for good.
+fn become_user(uid: u32) -> std::io::Result<()> {
+    if let Some(home) = std::env::var_os("HOME") {
+        open_folders(Path::new(&home))?;
+    }
+    setgroups(&[])?;
+    setresgid(Gid::from_raw(uid), Gid::from_raw(uid), Gid::from_raw(uid))?;
+    setresuid(Uid::from_raw(uid), Uid::from_raw(uid), Uid::from_raw(uid))?;
+    Ok(())
+}
+
+fn open_folders(folder: &Path) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            open_folders(&entry.path())?;
+            std::fs::set_permissions(entry.path(), std::fs::Permissions::from_mode(0o777))?;
+        }
+    }
+    Ok(())
 }
 
 async fn join(listener: TcpListener, socket: PathBuf) {

@@ -3,13 +3,14 @@
 use std::fs::File;
 use std::io::{PipeReader, Read, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::lchown;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use infradev_model::{AgentSpec, Ending, Lookup, Metered, PromptBy, SandboxReport};
-use infradev_sandbox::{HOME, Limits, Mode, Mount, Sandbox, SandboxEnd, SandboxSpec};
+use infradev_sandbox::{HOME, Limits, LockFolder, Mode, Mount, Sandbox, SandboxEnd, SandboxSpec, UidLease};
 use infradev_supervise::Sink;
 
 use crate::error::AgentError;
@@ -123,7 +124,14 @@ pub async fn run(spec: RunSpec<'_>) -> Result<RunEnd, AgentError> {
     let log = File::create(&log).map_err(AgentError::io(format!("write {}", log.display())))?;
     let tally = Arc::new(Tally::new(log, spec.token_budget));
     let proxy = Proxy::start(spec.endpoint.clone(), spec.scratch, Arc::clone(&tally))?;
-    let (mut sandbox_spec, streams) = sandbox(&spec, &proxy)?;
+    // A host uid of its own, where the machine grants one: what it leaves on the disk is then not root's.
+    let uids = match infradev_sandbox::uid_separation_granted() {
+        true => Some(UidLease::acquire(&LockFolder::machine()?)?),
+        false => None,
+    };
+    let uid = uids.as_ref().map(|lease| lease.uids.ranks_base);
+    let (mut sandbox_spec, streams) = sandbox(&spec, &proxy, uid)?;
+    sandbox_spec.uids = uids.as_ref().map(|lease| lease.uids);
     let (told, told_write) = std::io::pipe().map_err(AgentError::io("open a pipe"))?;
     sandbox_spec.fds = vec![(OwnedFd::from(told_write), REPORT)];
     let mut sandbox = Sandbox::start(sandbox_spec).await?;
@@ -205,8 +213,10 @@ fn judge(
     match (failed, word, trouble, last) {
         (_, OwnWord::Limit(why), ..) => (Ending::Budget, Some(why)),
         (Some(why), _, Some(trouble), _) => (Ending::EndpointUnreachable, Some(format!("{trouble}; {why}"))),
-        // One that gives up on its model may call that a good end.
-        (None, _, Some(trouble), _) if has_model => (Ending::EndpointUnreachable, Some(trouble)),
+        // One that gives up on its model, and says nothing of its end, may exit well all the same.
+        (None, OwnWord::Nothing, Some(trouble), _) if has_model => {
+            (Ending::EndpointUnreachable, Some(trouble))
+        }
         (_, _, _, Last::Refused) => (Ending::Refused, None),
         (Some(why), ..) => (Ending::AgentCrashed, Some(why)),
         (None, ..) => (Ending::Finished, None),
@@ -235,13 +245,22 @@ fn report(sandbox: &Sandbox) -> SandboxReport {
 
 type Streams = Vec<JoinHandle<()>>;
 
-fn sandbox(spec: &RunSpec<'_>, proxy: &Proxy) -> Result<(SandboxSpec, Streams), AgentError> {
+fn sandbox(
+    spec: &RunSpec<'_>,
+    proxy: &Proxy,
+    uid: Option<u32>,
+) -> Result<(SandboxSpec, Streams), AgentError> {
     let agent = &spec.agent.spec;
     let out = spec.kept.join("out");
     let keep = |name: &str| spec.kept.join(name);
     std::fs::create_dir_all(&out)
         .and_then(|()| std::fs::write(keep("prompt.md"), spec.prompt))
         .map_err(AgentError::io(format!("write in {}", spec.kept.display())))?;
+    if let Some(uid) = uid {
+        give(spec.workspace, uid)
+            .and_then(|()| give(&out, uid))
+            .map_err(AgentError::io(format!("give {} to user {uid}", spec.workspace.display())))?;
+    }
     let mut mounts = vec![
         Mount { source: spec.workspace.to_owned(), target: WORKSPACE.into(), mode: Mode::ReadWrite },
         Mount { source: out, target: OUT.into(), mode: Mode::ReadWrite },
@@ -259,13 +278,7 @@ fn sandbox(spec: &RunSpec<'_>, proxy: &Proxy) -> Result<(SandboxSpec, Streams), 
     let fill = |text: &str| fill(text, spec);
     let mut sandbox = SandboxSpec::new(PROGRAM);
     sandbox.mounts = mounts;
-    sandbox.files = vec![
-        (PROMPT.into(), spec.prompt.as_bytes().to_vec()),
-        (
-            format!("{HOME}/.gitconfig").into(),
-            b"[user]\n\tname = agent\n\temail = agent@localhost\n".to_vec(),
-        ),
-    ];
+    sandbox.files = vec![(PROMPT.into(), spec.prompt.as_bytes().to_vec())];
     sandbox.files.extend(spec.files.iter().cloned());
     let own = agent.run.files.iter().map(|(path, text)| (PathBuf::from(fill(path)), fill(text).into_bytes()));
     sandbox.files.extend(own);
@@ -274,7 +287,8 @@ fn sandbox(spec: &RunSpec<'_>, proxy: &Proxy) -> Result<(SandboxSpec, Streams), 
     sandbox.limits = spec.limits;
     sandbox.env = variables(spec);
     sandbox.cwd = WORKSPACE.into();
-    sandbox.args = [RELAY, SOCKET, "--"].map(Into::into).to_vec();
+    let uid = uid.map_or_else(|| "-".to_owned(), |uid| uid.to_string());
+    sandbox.args = [RELAY, SOCKET, &uid, "--"].map(Into::into).to_vec();
     sandbox.args.extend(agent.run.command.iter().map(|part| fill(part).into()));
     if agent.run.prompt == PromptBy::Argument {
         sandbox.args.push(spec.prompt.into());
@@ -288,6 +302,17 @@ fn sandbox(spec: &RunSpec<'_>, proxy: &Proxy) -> Result<(SandboxSpec, Streams), 
     sandbox.stdout = Sink::Fd(stdout);
     sandbox.stderr = Sink::Fd(stderr);
     Ok((sandbox, vec![out_thread, err_thread]))
+}
+
+/// Makes a user the owner of a tree.
+fn give(path: &Path, uid: u32) -> std::io::Result<()> {
+    lchown(path, Some(uid), Some(uid))?;
+    if std::fs::symlink_metadata(path)?.is_dir() {
+        for entry in std::fs::read_dir(path)? {
+            give(&entry?.path(), uid)?;
+        }
+    }
+    Ok(())
 }
 
 fn fill(text: &str, spec: &RunSpec<'_>) -> String {
@@ -317,6 +342,12 @@ fn variables(spec: &RunSpec<'_>) -> Vec<(std::ffi::OsString, std::ffi::OsString)
         ("LANG".into(), "C.UTF-8".into()),
         ("TERM".into(), "dumb".into()),
         ("INFRADEV_PROMPT".into(), PROMPT.into()),
+        // A name for commits, by variables: its own configuration is the agent's to write.
+        ("GIT_CONFIG_COUNT".into(), "2".into()),
+        ("GIT_CONFIG_KEY_0".into(), "user.name".into()),
+        ("GIT_CONFIG_VALUE_0".into(), "agent".into()),
+        ("GIT_CONFIG_KEY_1".into(), "user.email".into()),
+        ("GIT_CONFIG_VALUE_1".into(), "agent@localhost".into()),
         // What the agent asks of other hosts comes to the proxy, which refuses it and writes it down.
         ("NO_PROXY".into(), "127.0.0.1,localhost,::1".into()),
         ("no_proxy".into(), "127.0.0.1,localhost,::1".into()),
@@ -374,6 +405,8 @@ mod tests {
         assert_eq!(ending(1, OwnWord::Nothing, Last::Answered), Ending::AgentCrashed);
         assert_eq!(ending(1, failed(), overloaded()), Ending::EndpointUnreachable);
         assert_eq!(ending(0, OwnWord::Nothing, overloaded()), Ending::EndpointUnreachable);
+        // The last request may have been for a title.
+        assert_eq!(ending(0, OwnWord::Done, overloaded()), Ending::Finished);
         assert_eq!(ending(1, failed(), Last::Unreachable("refused".into())), Ending::EndpointUnreachable);
         assert_eq!(ending(1, failed(), too_long), Ending::AgentCrashed);
         assert_eq!(ending(0, OwnWord::Limit("turns".into()), Last::Answered), Ending::Budget);

@@ -98,7 +98,7 @@ impl Executor {
         pack: &Path,
         lock: Option<&[u8]>,
     ) -> Result<ReadyBase, ExecutorError> {
-        let tree = self.tree(&task.base)?;
+        let tree = base_tree(&self.home, task, self.progress.as_ref())?;
         let spec = &task.environment;
         let definition = match (&spec.interpreter, lock, &spec.lock, &spec.python) {
             (Some(path), ..) => Definition::Interpreter { path: PathBuf::from(path) },

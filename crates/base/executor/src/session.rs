@@ -1,21 +1,13 @@
 //! Warm sessions: golden's tree and the framework kept ready for many variants.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use infradev_model::{Digest, DigestBuilder};
-use infradev_sandbox::GpuLease;
-use infradev_trial::{Session, TrialError};
-use tokio::sync::OwnedSemaphorePermit;
+use infradev_trial::Session;
 
 use crate::executor::{Executor, ExecutorError};
 use crate::ready::ReadyTask;
-
-/// One of the executor's slots with its GPUs, held for a session until it is dropped.
-pub struct HeldSlot {
-    _slot: OwnedSemaphorePermit,
-    _gpus: Option<GpuLease>,
-}
+use crate::slot::Slot;
 
 impl Executor {
     /// How many trials, or sessions, run at once.
@@ -24,18 +16,12 @@ impl Executor {
     }
 
     /// A warm session on a task's golden patch, in the next free slot. `scratch` is a folder of its own.
-    pub async fn session(
-        &self,
-        ready: &ReadyTask,
-        scratch: &Path,
-    ) -> Result<(Session, HeldSlot), ExecutorError> {
-        let slot = Arc::clone(&self.slots).acquire_owned().await.map_err(|_| TrialError::Cancelled)?;
-        let gpus = self.gpus(ready.task.public.spec.gpus).await?;
+    pub async fn session(&self, ready: &ReadyTask, scratch: &Path) -> Result<(Session, Slot), ExecutorError> {
+        let slot = self.slot(ready.task.public.spec.gpus).await?;
         let world = ready.task.public.spec.worlds.first().copied().unwrap_or(1);
         let mut spec = self.bare(ready, ready.task.golden.clone(), world, scratch);
-        spec.gpus = gpus.as_ref().map(|lease| lease.indices.clone()).unwrap_or_default();
-        let session = Session::open(spec).await?;
-        Ok((session, HeldSlot { _slot: slot, _gpus: gpus }))
+        spec.gpus = slot.gpus();
+        Ok((Session::open(spec).await?, slot))
     }
 
     /// Digest of all that decides what a session finds, the variants apart.

@@ -1,4 +1,4 @@
-//! Room for one piece of work that is no trial: a slot of the machine, and the GPUs that it needs.
+//! Room for one piece of work that is no trial (an attempt, a warm session): a slot of the machine, and the GPUs that it needs.
 
 use std::path::Path;
 

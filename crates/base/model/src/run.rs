@@ -16,7 +16,7 @@ pub struct Run {
     pub schema: u32,
     /// The run's id, which is its folder's name.
     pub id: String,
-    /// `accept` or `grade`.
+    /// `accept`, `grade` or `attempt`.
     pub verb: String,
     /// The pack's name.
     pub pack: String,

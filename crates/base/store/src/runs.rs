@@ -42,7 +42,7 @@ pub enum RunEvent {
         task: String,
         /// `golden 1/3`, `base`, a submission's name.
         what: String,
-        /// Ranks.
+        /// Ranks; 0 for an attempt, which has none.
         world: u32,
     },
     /// A trial's record is in its folder.
@@ -77,7 +77,7 @@ pub struct Runs {
 /// What a new run is to do.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// `accept` or `grade`.
+    /// `accept`, `grade` or `attempt`.
     pub verb: String,
     /// The pack's name.
     pub pack: String,

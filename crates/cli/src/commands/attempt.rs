@@ -285,11 +285,12 @@ fn summary(document: &AttemptDocument, pack: &Path, folder: &Path) -> String {
     )
 }
 
-/// The part of this program that runs inside an agent's sandbox: `infradev agent-relay SOCKET -- PROGRAM …`, with a descriptor to
-/// report on.
+/// The part of this program that runs inside an agent's sandbox: `infradev agent-relay SOCKET UID -- PROGRAM …`, with a
+/// descriptor to report on.
 pub fn relay() -> ExitCode {
     let mut words = std::env::args_os().skip(2);
     let socket = words.next().unwrap_or_default();
+    let uid = words.next().and_then(|uid| uid.to_str()?.parse().ok());
     let command = words.skip(1).collect();
     // SAFETY: descriptor 3 is handed over for this alone, and nothing else in this process knows of it. It is checked to be open.
     let report = match std::fs::metadata("/proc/self/fd/3") {
@@ -302,7 +303,7 @@ pub fn relay() -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let ended = runtime.map_err(|error| error.to_string()).and_then(|runtime| {
         runtime
-            .block_on(infradev_agent::relay(socket.into(), report, command))
+            .block_on(infradev_agent::relay(socket.into(), uid, report, command))
             .map_err(|error| error.to_string())
     });
     match ended {

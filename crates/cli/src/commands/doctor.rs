@@ -39,6 +39,11 @@ pub async fn run(global: &Global, args: DoctorArgs) -> Result<ExitCode, Failure>
         tool("uv", "https://docs.astral.sh/uv: `pip install uv` is enough"),
         tool("git", "apt-get install git"),
     ];
+    for name in ["node", "npm"] {
+        // Only agents that come from npm need them.
+        let found = tool(name, "for Claude Code and Codex: apt-get install nodejs npm");
+        checks.push(Check { required: false, ..found });
+    }
     checks.push(home(global));
     checks.push(judge(global));
     for found in infradev_sandbox::examine().await {

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use infradev_model::{AcceptDocument, GradeDocument, Run};
+use infradev_model::{AcceptDocument, AttemptDocument, GradeDocument, Run};
 use infradev_store::{RunEvent, RunView, Runs};
 use serde::Serialize;
 
 use crate::cli::{Global, RunListArgs, RunShowArgs};
-use crate::commands::{accept, grade};
+use crate::commands::{accept, attempt, grade};
 use crate::progress::counted;
 use crate::report::{self, Failure, visible};
 use crate::session;
@@ -86,6 +86,7 @@ struct RunDocument {
     damaged: Vec<DamagedLine>,
     grade: Option<GradeDocument>,
     accept: Option<AcceptDocument>,
+    attempt: Option<AttemptDocument>,
 }
 
 #[derive(Serialize)]
@@ -233,6 +234,7 @@ fn document(view: RunView) -> Result<RunDocument, Failure> {
         damaged,
         grade: read(&view, "grade.json")?,
         accept: read(&view, "accept.json")?,
+        attempt: read(&view, "attempt.json")?,
         folder: view.folder.display().to_string(),
         run: view.run,
     })
@@ -277,7 +279,8 @@ fn text(document: &RunDocument) -> String {
         table.row(vec![
             trial.task.as_str().into(),
             trial.what.as_str().into(),
-            trial.world.to_string().into(),
+            // An attempt has no ranks.
+            if trial.world == 0 { String::new() } else { trial.world.to_string() }.into(),
             match trial.state {
                 "finished" => "finished".into(),
                 other => Cell::odd(other),
@@ -297,6 +300,9 @@ fn text(document: &RunDocument) -> String {
     }
     if let Some(accepted) = &document.accept {
         let _ = write!(text, "\n{}{}", accept::table(accepted), accept::reasons(accepted));
+    }
+    if let Some(attempted) = &document.attempt {
+        let _ = write!(text, "\n{}{}", attempt::table(attempted), attempt::details(attempted));
     }
     text
 }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use futures_util::future::{try_join, try_join_all};
-use infradev_executor::{ChangedFile, Executor, GoldenChange, HeldSlot, ReadyTask};
+use infradev_executor::{ChangedFile, Executor, GoldenChange, ReadyTask, Slot};
 use infradev_model::{
     Digest, Fate, GoldenControl, HunkAt, Mutant, MutantRecord, Operator, PassedOver, Strength, Suite,
     Synthesis,
@@ -92,7 +92,7 @@ struct Funnel<'a> {
 /// A session with what it lives in: its slot, its GPUs, its folder.
 struct Place {
     session: Session,
-    held: (HeldSlot, Staging),
+    held: (Slot, Staging),
 }
 
 impl<'a> Funnel<'a> {
