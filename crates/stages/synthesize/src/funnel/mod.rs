@@ -7,6 +7,7 @@
 
 mod change;
 mod control;
+mod given;
 mod running;
 mod trying;
 
@@ -20,6 +21,7 @@ use infradev_trial::{Line, TrialError};
 
 pub use change::{ChangeAsk, ChangeError, DraftedChange};
 pub use control::{Control, ControlCase, SuiteControl};
+pub use given::given_mutants;
 pub use running::{FunnelPlan, Told, run};
 
 /// Cases named in a message.
@@ -39,6 +41,8 @@ pub enum FunnelError {
     Trial(#[from] TrialError),
     #[error("{task}: the unmutated change fails {suite} tests at world size {world}: {}", named(failing))]
     GoldenFails { task: String, suite: Suite, world: u32, failing: Vec<String> },
+    #[error("{path}: {why}")]
+    Given { path: String, why: String },
     #[error("{task}: the unmutated change passes no test{}", because(notes))]
     NoTests { task: String, notes: Vec<String> },
 }
@@ -50,7 +54,9 @@ impl Classified for FunnelError {
             FunnelError::Derive(error) => error.class(),
             FunnelError::Store(error) => error.class(),
             FunnelError::Trial(error) => error.class(),
-            FunnelError::GoldenFails { .. } | FunnelError::NoTests { .. } => Class::BadInput,
+            FunnelError::GoldenFails { .. } | FunnelError::NoTests { .. } | FunnelError::Given { .. } => {
+                Class::BadInput
+            }
         }
     }
 
@@ -65,6 +71,7 @@ impl Classified for FunnelError {
                  --skip-failing"
                     .to_string(),
             ),
+            FunnelError::Given { .. } => None,
             FunnelError::NoTests { .. } => {
                 Some("mutants are tried on tests that the unmutated change passes; check the paths of the tests".to_string())
             }
