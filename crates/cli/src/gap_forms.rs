@@ -52,16 +52,18 @@ pub fn summary(document: &GapsDocument) -> String {
         .map(|golden| golden.cases)
         .max()
         .unwrap_or(0);
-    let tests = counted(tests, "test");
+    let notice = if tests == 1 { "notices" } else { "notice" };
+    let pass = counted(tests, "test");
     if mutants.of == 0 {
-        return "no mutant can be made of this change: it adds no line of Python that does something".to_string();
+        return "no mutant can be made of this change: it adds no line of Python that does something"
+            .to_string();
     }
     let unnoticed = mutants.of - mutants.official - mutants.probes;
     if unnoticed == 0 {
-        return format!("{tests} notice each of {}", counted(mutants.of, "mutant"));
+        return format!("{pass} {notice} each of {}", counted(mutants.of, "mutant"));
     }
     format!(
-        "{} of your change could break unnoticed: {unnoticed} of {} pass {tests}",
+        "{} of your change could break unnoticed: {unnoticed} of {} pass {pass}",
         counted(document.gaps.len() as u32, "line"),
         counted(mutants.of, "mutant"),
     )
@@ -99,7 +101,11 @@ pub fn markdown(document: &GapsDocument) -> String {
         by_file.entry(&gap.file).or_default().push(gap);
     }
     for (file, gaps) in by_file {
-        let _ = write!(text, "\n**{}**\n\n| line | could become | and then breaks |\n| ---: | --- | --- |\n", cell(file));
+        let _ = write!(
+            text,
+            "\n**{}**\n\n| line | could become | and then breaks |\n| ---: | --- | --- |\n",
+            cell(file)
+        );
         for gap in gaps {
             for (index, mutant) in gap.mutants.iter().enumerate() {
                 let line = match index {
@@ -107,12 +113,18 @@ pub fn markdown(document: &GapsDocument) -> String {
                     _ => String::new(),
                 };
                 let became = change(gap, mutant);
-                let became = if became.starts_with('`') { code(became.trim_matches('`')) } else { cell(&became) };
-                let _ = writeln!(text, "| {line} | {became} | {} ({}) |", cell(&mutant.promise), reach(mutant));
+                let became =
+                    if became.starts_with('`') { code(became.trim_matches('`')) } else { cell(&became) };
+                let _ =
+                    writeln!(text, "| {line} | {became} | {} ({}) |", cell(&mutant.promise), reach(mutant));
             }
         }
     }
-    let notes = document.change.passed_over.iter().map(|passed| format!("passed over {}: {}", passed.file, passed.why));
+    let notes = document
+        .change
+        .passed_over
+        .iter()
+        .map(|passed| format!("passed over {}: {}", passed.file, passed.why));
     for note in notes.chain(document.change.remarks.iter().cloned()) {
         let _ = write!(text, "\n- {}", cell(&note));
     }
@@ -184,7 +196,9 @@ fn uri(path: &str) -> String {
     let mut text = String::new();
     for byte in path.bytes() {
         match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => text.push(byte as char),
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
+                text.push(byte as char)
+            }
             other => {
                 let _ = write!(text, "%{other:02X}");
             }

@@ -28,7 +28,10 @@ fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return report::fail(Failure::fault(format!("cannot start: {error}")), false),
     };
-    let resumable = matches!(command, Command::Accept(_) | Command::Grade(_) | Command::Synthesize(_) | Command::ProbeGaps(_));
+    let resumable = matches!(
+        command,
+        Command::Accept(_) | Command::Grade(_) | Command::Synthesize(_) | Command::ProbeGaps(_)
+    );
     let outcome = runtime.block_on(async {
         match command {
             Command::Accept(args) => commands::accept::run(&global, args).await,

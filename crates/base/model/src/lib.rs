@@ -34,8 +34,8 @@ pub use pack::{EnvironmentSpec, PACK_SCHEMA, Pack, Source, is_name};
 pub use run::{RUN_SCHEMA, Run};
 pub use schemas::schemas;
 pub use synthesis::{
-    Fate, Gap, GapMutant, GapsDocument, GoldenControl, MutantRecord, PassedOver, RejectedBy, SYNTHESIS_SCHEMA, Share, Strength, Synthesis,
-    SynthesisDocument,
+    Fate, Gap, GapMutant, GapsDocument, GoldenControl, MutantRecord, PassedOver, RejectedBy,
+    SYNTHESIS_SCHEMA, Share, Strength, Synthesis, SynthesisDocument,
 };
 pub use task::{
     AcceptanceSpec, Adversarial, AdversarialSpec, Area, BaseSource, Commits, Contract, ContractName, Kind,

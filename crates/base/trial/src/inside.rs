@@ -234,16 +234,13 @@ pub async fn start_judge_at(spec: &TrialSpec, world: u32) -> Result<JudgeProcess
     let sandbox = Sandbox::start(sandbox).await.map_err(|error| failed(&error))?;
     let device = if spec.gpus.is_empty() { "cpu" } else { "cuda" };
     let probes = format!("{inside}/probes");
-    let judge =
-        Judge::greet(ours, &probes, world, device, COLLECT).await.map_err(
-            |error| match error {
-                JudgeError::Gone(why) => {
-                    log.catch_up();
-                    JudgeError::Gone(format!("{why}; it wrote: {}", log.last(2000).trim()))
-                }
-                author => author,
-            },
-        )?;
+    let judge = Judge::greet(ours, &probes, world, device, COLLECT).await.map_err(|error| match error {
+        JudgeError::Gone(why) => {
+            log.catch_up();
+            JudgeError::Gone(format!("{why}; it wrote: {}", log.last(2000).trim()))
+        }
+        author => author,
+    })?;
     Ok(JudgeProcess { judge, sandbox, log })
 }
 

@@ -589,6 +589,8 @@ mod tests {
 
     #[test]
     fn a_dump_of_a_hundred_frames_ends_with_dots() {
-        assert!(is_whole("Current thread 0x02 (most recent call first):\n  File \"a.py\", line 9 in f\n  ...\n"));
+        assert!(is_whole(
+            "Current thread 0x02 (most recent call first):\n  File \"a.py\", line 9 in f\n  ...\n"
+        ));
     }
 }

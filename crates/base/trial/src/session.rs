@@ -278,8 +278,7 @@ impl Session {
         keeps_bytecode: bool,
         begin: Instant,
     ) -> Result<Tried, LauncherError> {
-        let top_level: Vec<String> =
-            self.workspace.top_level.iter().map(|(name, _)| name.clone()).collect();
+        let top_level: Vec<String> = self.workspace.top_level.iter().map(|(name, _)| name.clone()).collect();
         let plugins = self.spec.task.public.spec.tests.plugins.clone();
         let over = begin + Duration::from_secs_f64(ask.timeouts.trial);
         self.begin_variant(ask.reach, keeps_bytecode).await?;

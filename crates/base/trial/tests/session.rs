@@ -145,7 +145,9 @@ fn a_file_that_a_variant_takes_away_is_back_afterwards() {
     here(async {
         let mut session = open(&ground).await;
         let patient = timeouts(10.0);
-        session.lay(&[("lib/value.py".into(), None), ("lib/new.py".into(), Some(b"x = 1\n".to_vec()))]).unwrap();
+        session
+            .lay(&[("lib/value.py".into(), None), ("lib/new.py".into(), Some(b"x = 1\n".to_vec()))])
+            .unwrap();
         let without = official(&mut session, 1, &patient).await;
         assert!(without.cases.is_empty(), "{:?}", without.cases);
         assert!(without.notes[0].contains("could not be collected"), "{:?}", without.notes);

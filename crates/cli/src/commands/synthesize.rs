@@ -5,7 +5,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use infradev_model::{Fate, MutantRecord, Operator, SYNTHESIS_SCHEMA, Share, Suite, Synthesis, SynthesisDocument, Word};
+use infradev_model::{
+    Fate, MutantRecord, Operator, SYNTHESIS_SCHEMA, Share, Suite, Synthesis, SynthesisDocument, Word,
+};
 use infradev_synthesize::funnel::{self, FunnelPlan, Told};
 
 use crate::cli::{Global, SynthesizeArgs};
@@ -30,14 +32,13 @@ pub async fn run(global: &Global, args: SynthesizeArgs) -> Result<ExitCode, Fail
         let id = task.id().to_string();
         let ready = executor.ready(task).await?;
         let (mutants, passed_over) = funnel::mutants_of(&ready)?;
-        let plan =
-            FunnelPlan {
-                mutants,
-                passed_over,
-                shard: args.shard,
-                skip_failing: args.skip_failing,
-                only: Default::default(),
-            };
+        let plan = FunnelPlan {
+            mutants,
+            passed_over,
+            shard: args.shard,
+            skip_failing: args.skip_failing,
+            only: Default::default(),
+        };
         let progress = Arc::clone(&session.progress);
         let told = |told: Told<'_>| {
             if let Some(line) = line(&id, "golden", &told) {
@@ -173,7 +174,8 @@ fn survivors(task: &Synthesis) -> String {
         let hunks = task.unprobed_hunks.iter().map(|hunk| format!("{}:{}", hunk.file, hunk.line));
         notes.push(format!("unprobed hunks: {}", hunks.collect::<Vec<_>>().join(", ")));
     }
-    notes.extend(task.passed_over.iter().map(|passed| format!("passed over {}: {}", passed.file, passed.why)));
+    notes
+        .extend(task.passed_over.iter().map(|passed| format!("passed over {}: {}", passed.file, passed.why)));
     notes.extend(task.remarks.iter().map(|remark| format!("note: {remark}")));
     if !notes.is_empty() {
         let _ = writeln!(text, "\n{}", task.id);
@@ -188,5 +190,9 @@ fn ending(document: &SynthesisDocument, folder: &Path) -> String {
     let tried: usize = document.tasks.iter().map(|task| task.mutants.len()).sum();
     let seconds: f64 = document.tasks.iter().map(|task| task.trying_s).sum();
     let each = if tried == 0 { 0.0 } else { seconds / tried as f64 };
-    format!("\n{tried} mutants, {each:.2} s each in its session\nrun {} ({})\n", document.run, folder.display())
+    format!(
+        "\n{tried} mutants, {each:.2} s each in its session\nrun {} ({})\n",
+        document.run,
+        folder.display()
+    )
 }

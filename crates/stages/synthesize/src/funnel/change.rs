@@ -107,9 +107,9 @@ impl Classified for ChangeError {
     fn hint(&self) -> Option<String> {
         match self {
             ChangeError::Git(error) => error.hint(),
-            ChangeError::NoTests { .. } => {
-                Some("name the tests that should notice: infradev probe-gaps … -- tests/test_x.py".to_string())
-            }
+            ChangeError::NoTests { .. } => Some(
+                "name the tests that should notice: infradev probe-gaps … -- tests/test_x.py".to_string(),
+            ),
             ChangeError::NotAPath { .. } => {
                 Some("options of pytest belong into its configuration file in the repository".to_string())
             }
@@ -208,7 +208,8 @@ impl DraftedChange {
         }
         if self.preload.is_none() {
             let named = |module: &&&str| {
-                packages.contains_key(**module) && (mentions(&task.golden, module) || tree_mentions(&ready, module))
+                packages.contains_key(**module)
+                    && (mentions(&task.golden, module) || tree_mentions(&ready, module))
             };
             task.public.environment.framework =
                 HEAVY.iter().filter(named).map(|module| (*module).to_string()).collect();
@@ -221,8 +222,7 @@ impl DraftedChange {
 /// Paths that the change's tree holds.
 fn tracked(repo: &Repo, head: &CommitId, patch: &Patch) -> Result<BTreeSet<String>, GitError> {
     let text = |path: &[u8]| String::from_utf8_lossy(path).into_owned();
-    let mut there: BTreeSet<String> =
-        repo.ls_tree(head)?.iter().map(|entry| text(&entry.path)).collect();
+    let mut there: BTreeSet<String> = repo.ls_tree(head)?.iter().map(|entry| text(&entry.path)).collect();
     for file in &patch.files {
         if file.change == Change::Delete {
             there.remove(&text(&file.old_path));
@@ -263,7 +263,8 @@ fn tests(
         };
         let path = path.trim_start_matches("./").trim_end_matches('/');
         let absolute = ask.repository.join(path);
-        let path = absolute.strip_prefix(&ask.repository).map_or(path, |path| path.to_str().unwrap_or_default());
+        let path =
+            absolute.strip_prefix(&ask.repository).map_or(path, |path| path.to_str().unwrap_or_default());
         let below = format!("{path}/");
         let found: Vec<String> = there
             .iter()
@@ -317,14 +318,14 @@ fn tree_mentions(ready: &ReadyTask, module: &str) -> bool {
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
             let path = entry.path();
-            match entry.file_type() {
-                Ok(kind) if kind.is_dir() => folders.push(path),
-                Ok(kind) if kind.is_file() && is_python(&path) => {
-                    if std::fs::read(&path).is_ok_and(|bytes| mentions(&bytes, module)) {
-                        return true;
-                    }
-                }
-                _ => {}
+            let kind = entry.file_type();
+            if kind.as_ref().is_ok_and(std::fs::FileType::is_dir) {
+                folders.push(path);
+            } else if kind.is_ok_and(|kind| kind.is_file())
+                && is_python(&path)
+                && std::fs::read(&path).is_ok_and(|bytes| mentions(&bytes, module))
+            {
+                return true;
             }
         }
     }

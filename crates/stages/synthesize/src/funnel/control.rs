@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use infradev_model::{
     CaseResult, Digest, GoldenControl, Outcome, RankOutcome, SealedTask, Suite, Timeouts, countable,
 };
-use infradev_trial::{Ask, Line, Session, Tried, TrialError};
+use infradev_trial::{Ask, Line, Session, TrialError, Tried};
 use serde::{Deserialize, Serialize};
 
 use super::FunnelError;

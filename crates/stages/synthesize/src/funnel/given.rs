@@ -31,7 +31,8 @@ pub fn given_mutants(ready: &ReadyTask, path: &str, bytes: &[u8]) -> Result<Vec<
     let mut mutants = Vec::new();
     for (index, given) in given.into_iter().enumerate() {
         let number = index + 1;
-        let golden = files.iter().find(|file| file.path == given.file).and_then(|file| file.golden.as_deref());
+        let golden =
+            files.iter().find(|file| file.path == given.file).and_then(|file| file.golden.as_deref());
         let Some(golden) = golden else {
             return Err(wrong(format!("mutant {number}: the change holds no {}", given.file)));
         };

@@ -114,11 +114,8 @@ pub fn mutants_of(ready: &ReadyTask) -> Result<(Vec<Mutant>, Vec<PassedOver>), F
             passed_over.push(pass_over("not Python"));
             continue;
         }
-        let source = MutationSource {
-            path: &file.path,
-            base: file.base.as_deref(),
-            golden: file.golden.as_deref(),
-        };
+        let source =
+            MutationSource { path: &file.path, base: file.base.as_deref(), golden: file.golden.as_deref() };
         match mutants(&source) {
             Ok(mutants) => found.extend(mutants),
             Err(error) => passed_over.push(pass_over(&error.to_string())),
@@ -134,7 +131,8 @@ const SHOWN: usize = 2_000;
 fn shown(mutant: &Mutant, golden: &str) -> (String, String) {
     let start = golden[..mutant.start].rfind('\n').map_or(0, |at| at + 1);
     // A span that ends with its line's end has none of the next.
-    let from = if mutant.end > start && golden[..mutant.end].ends_with('\n') { mutant.end - 1 } else { mutant.end };
+    let from =
+        if mutant.end > start && golden[..mutant.end].ends_with('\n') { mutant.end - 1 } else { mutant.end };
     let end = golden[from..].find('\n').map_or(golden.len(), |at| from + at);
     let bounded = |text: &str| {
         let text = text.trim_end();

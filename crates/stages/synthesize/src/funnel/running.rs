@@ -113,10 +113,8 @@ impl<'a> Funnel<'a> {
         let candidates = self.candidates();
         let (mut journal, mut records) = self.journal()?;
         records.retain(|digest, _| candidates.iter().any(|candidate| candidate.mutant.digest == *digest));
-        let open: Vec<&Candidate> = candidates
-            .iter()
-            .filter(|candidate| !records.contains_key(&candidate.mutant.digest))
-            .collect();
+        let open: Vec<&Candidate> =
+            candidates.iter().filter(|candidate| !records.contains_key(&candidate.mutant.digest)).collect();
         let of = candidates.len();
         let (control, places) = self.start(open.len()).await?;
         for (done, record) in records.values().enumerate() {
