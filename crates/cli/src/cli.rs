@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use infradev_model::Arm;
 use infradev_sandbox::Kind;
 
 /// Grades changes to AI infrastructure with evidence: official tests, and hidden probes observed inside and judged outside.
@@ -43,6 +44,10 @@ pub enum Command {
     #[command(subcommand)]
     Probe(ProbeCommand),
     New(NewArgs),
+    /// Draft a task's contract, or see whether it states what tests touch and gives nothing away
+    #[command(subcommand)]
+    Contract(ContractCommand),
+    Prompt(PromptArgs),
     /// Look at runs
     #[command(subcommand)]
     Run(RunCommand),
@@ -352,6 +357,85 @@ pub struct NewArgs {
     /// Replace a task of that id
     #[arg(long)]
     pub force: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ContractCommand {
+    Draft(DraftContractArgs),
+    Lint(LintContractArgs),
+}
+
+/// Draft contract.toml from golden's signatures, for the names that official tests and observers touch
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  infradev contract draft packs/core/tasks/expert-dispatch
+  infradev contract draft mine/tasks/a-change --write")]
+pub struct DraftContractArgs {
+    /// The task's folder
+    #[arg(value_name = "TASK")]
+    pub task: PathBuf,
+    /// Write the task's contract.toml instead of printing; one that lists names is left as it is
+    #[arg(long)]
+    pub write: bool,
+}
+
+/// See whether the contract states what tests touch, and whether it or spec.md gives golden away
+///
+/// Both trees, the official tests and the probes are read; nothing is run. Exits 1 where there is a finding.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  infradev contract lint packs/core/tasks/expert-dispatch
+  infradev contract lint packs/core/tasks/expert-dispatch --json")]
+pub struct LintContractArgs {
+    /// The task's folder
+    #[arg(value_name = "TASK")]
+    pub task: PathBuf,
+    /// Print one JSON document, with all names that are touched
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Print the text that an agent is given for a task
+///
+/// Rendered from spec.md, contract.toml and task.toml; no sealed file is read for it.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  infradev prompt packs/core/tasks/expert-dispatch
+  infradev prompt packs/core/tasks/expert-dispatch --minutes 150 --json
+  infradev prompt mine/tasks/a-change --arm pr-description")]
+pub struct PromptArgs {
+    /// The task's folder
+    #[arg(value_name = "TASK")]
+    pub task: PathBuf,
+    /// What stands for the specification
+    #[arg(long, value_enum, default_value_t = ArmWord::Synthesised, value_name = "ARM")]
+    pub arm: ArmWord,
+    /// Minutes that the agent has
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub minutes: Option<u32>,
+    /// Print one JSON document, with the parts apart
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ArmWord {
+    /// spec.md and contract.toml
+    Synthesised,
+    /// The pull request's own description: description.md, or the commit's message
+    PrDescription,
+}
+
+impl From<ArmWord> for Arm {
+    fn from(word: ArmWord) -> Arm {
+        match word {
+            ArmWord::Synthesised => Arm::Synthesised,
+            ArmWord::PrDescription => Arm::PrDescription,
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]

@@ -190,6 +190,13 @@ pub fn spec(title: &str, info: &CommitInfo) -> String {
     )
 }
 
+/// description.md: the commit's message, which of a squash commit is the pull request's description.
+pub fn description(info: &CommitInfo) -> String {
+    let body = info.body.trim();
+    let gap = if body.is_empty() { "" } else { "\n\n" };
+    format!("# {}{gap}{body}\n", info.subject.trim())
+}
+
 /// An empty contract.toml.
 pub const CONTRACT: &str = "\
 schema = 1

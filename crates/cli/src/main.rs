@@ -3,6 +3,7 @@
 mod cli;
 mod commands;
 mod draft;
+mod files;
 mod gap_forms;
 mod progress;
 mod report;
@@ -15,7 +16,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::cli::{Cli, Command, ProbeCommand, RunCommand};
+use crate::cli::{Cli, Command, ContractCommand, ProbeCommand, RunCommand};
 use crate::report::Failure;
 
 fn main() -> ExitCode {
@@ -41,6 +42,9 @@ fn main() -> ExitCode {
             Command::Probe(ProbeCommand::Try(args)) => commands::probe::run(&global, args).await,
             Command::Probe(ProbeCommand::List(args)) => commands::probe::list(&global, args).await,
             Command::New(args) => commands::new::run(&global, args),
+            Command::Contract(ContractCommand::Draft(args)) => commands::contract::draft(&global, args),
+            Command::Contract(ContractCommand::Lint(args)) => commands::contract::lint(&global, args),
+            Command::Prompt(args) => commands::prompt::run(&global, args),
             Command::Run(RunCommand::List(args)) => commands::run::list(&global, args),
             Command::Run(RunCommand::Show(args)) => commands::run::show(&global, args),
             Command::Doctor(args) => commands::doctor::run(&global, args).await,

@@ -37,6 +37,11 @@ impl Failure {
         Failure { class: Class::Fault, message: message.to_string(), hint: None }
     }
 
+    /// What was wrong, where the same input would be refused again.
+    pub fn refusal(&self) -> Option<&str> {
+        (self.class == Class::BadInput).then_some(self.message.as_str())
+    }
+
     /// Its message and hint.
     pub fn into_parts(self) -> (String, Option<String>) {
         (self.message, self.hint)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use infradev_executor::{Commits, Executor, Settings};
 use infradev_model::{Digest, DigestBuilder, SealedTask};
 use infradev_sandbox::Kind;
-use infradev_store::{Home, LoadedPack, Plan, RunFolder, Runs, Scratch, load_pack};
+use infradev_store::{Home, LoadedPack, Plan, RunEvent, RunFolder, Runs, Scratch, load_pack};
 
 use crate::cli::Global;
 use crate::progress::Shown;
@@ -93,6 +93,22 @@ impl Session {
         Ok(run)
     }
 
+    /// What a stage made of the run; where the input was refused, the run says so from then on.
+    pub fn concluded<T, E: Into<Failure>>(
+        &self,
+        run: &RunFolder,
+        outcome: Result<T, E>,
+    ) -> Result<T, Failure> {
+        outcome.map_err(|error| {
+            let failure = error.into();
+            if let Some(what) = failure.refusal() {
+                // The error itself is what the person needs to read.
+                let _ = run.record(&RunEvent::Refused { what: what.to_string() });
+            }
+            failure
+        })
+    }
+
     /// The plan of a verb over tasks of a pack; `more` is whatever else decides what is asked.
     pub fn plan(&self, verb: &str, pack: &LoadedPack, more: &[(&str, Vec<u8>)]) -> Plan {
         let mut digest = DigestBuilder::new("infradev plan v1");
@@ -141,4 +157,15 @@ pub fn tasks(pack: LoadedPack) -> Vec<Arc<SealedTask>> {
 /// Bytes of a text's digest, for plans.
 pub fn digest_bytes(bytes: &[u8]) -> Vec<u8> {
     Digest::of(bytes).as_str().as_bytes().to_vec()
+}
+
+/// The one task that a folder holds.
+pub fn one<T>(folder: &Path, mut tasks: Vec<T>, id: impl Fn(&T) -> String) -> Result<T, Failure> {
+    if tasks.len() > 1 {
+        let message = format!("{} is a pack of {} tasks", folder.display(), tasks.len());
+        let folders = tasks.iter().map(|task| format!("{}/tasks/{}", folder.display(), id(task)));
+        let hint = format!("give the folder of one: {}", folders.collect::<Vec<_>>().join(", "));
+        return Err(Failure::usage(message).hint(hint));
+    }
+    Ok(tasks.remove(0))
 }

@@ -50,3 +50,20 @@ fn a_judge_that_fails_by_itself_rejects_no_patch() {
     let graded = ground.infradev(&["grade", "pack", "--patches", "adversarial", "--json"]).exits(0);
     assert_eq!(graded.json()["submissions"][0]["verdict"], "unresolved");
 }
+
+#[test]
+fn a_task_whose_prompt_gives_golden_away_or_leaves_out_what_probes_touch_is_not_accepted() {
+    let ground = Ground::new();
+    ground.write("pack/tasks/triple/spec.md", "# Add triple\n\nLet it `return 3 * x`.\n");
+    ground.write("pack/tasks/triple/contract.toml", "schema = 1\n");
+    let said = ground.infradev(&["accept", "pack", "--json", "--no-write"]).exits(1).json();
+    assert_eq!(said["tasks"][0]["accepted"], false);
+    assert_eq!(
+        said["tasks"][0]["reasons"],
+        serde_json::json!([
+            "spec.md:3: a statement of golden's stands here: `return 3 * x` (toy/model.py:6)",
+            "tests/test_model.py:9: the function `toy.model.triple` is touched here, golden adds it (toy/model.py:5), and \
+             contract.toml does not state it",
+        ])
+    );
+}

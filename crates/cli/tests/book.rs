@@ -1,7 +1,7 @@
 //! What the book shows as run is run: every `console,runs` block of docs/, with the real program, from the repository's root.
 //!
-//! A block is `$ infradev …` lines, each with what it prints (`…` stands for any text within a line) and, where that is not 0,
-//! `[exit N]`.
+//! A block is `$ infradev …` lines, each with what it prints (`…` stands for any text within a line, alone on a line for any lines)
+//! and, where that is not 0, `[exit N]`.
 
 use std::path::{Path, PathBuf};
 
@@ -68,6 +68,17 @@ fn alike(shown: &str, said: &str) -> bool {
     }
 }
 
+/// Whether lines are those shown, a `…` alone standing for any number of them.
+fn lines_alike(shown: &[String], said: &[&str]) -> bool {
+    match shown {
+        [] => said.is_empty(),
+        [first, rest @ ..] if first == "…" => (0..=said.len()).any(|skip| lines_alike(rest, &said[skip..])),
+        [first, rest @ ..] => {
+            said.first().is_some_and(|line| alike(first, line)) && lines_alike(rest, &said[1..])
+        }
+    }
+}
+
 #[test]
 fn the_book_s_examples_print_what_they_show() {
     let book = repository().join("docs/src");
@@ -87,8 +98,7 @@ fn the_book_s_examples_print_what_they_show() {
         let said = [ran.stdout, ran.stderr].concat();
         let said = String::from_utf8(said).unwrap();
         assert_eq!(ran.status, Exit::Code(exit), "{place}: $ {command}\n{said}");
-        let same = said.lines().count() == lines.len()
-            && lines.iter().zip(said.lines()).all(|(shown, said)| alike(shown, said));
+        let same = lines_alike(&lines, &said.lines().collect::<Vec<_>>());
         assert!(same, "{place}: $ {command}\nshown:\n{}\nsaid:\n{said}", lines.join("\n"));
     }
 }

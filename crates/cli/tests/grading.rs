@@ -85,3 +85,23 @@ fn without_a_sandbox_the_result_says_so() {
     let said = ground.infradev(&["grade", "pack", "--patches", "golden", "--sandbox", "none"]).exits(0);
     assert!(said.out.contains("sandbox: none"), "{}", said.out);
 }
+
+#[test]
+fn predictions_for_a_whole_pack_serve_for_one_task_of_it() {
+    let ground = Ground::new();
+    for file in ["task.toml", "spec.md", "contract.toml", "golden.patch", "official.patch"] {
+        let text = ground.read(&format!("pack/tasks/triple/{file}"));
+        ground.write(&format!("pack/tasks/zweite/{file}"), &text);
+    }
+    ground.edit("pack/tasks/zweite/task.toml", "id = \"triple\"", "id = \"zweite\"");
+    let line = |task: &str| {
+        json!({"instance_id": task, "model_name_or_path": "m", "model_patch": GOLDEN}).to_string() + "\n"
+    };
+    ground.write("p.jsonl", &(line("zweite") + &line("triple")));
+    let grade = ["grade", "pack/tasks/triple", "--patches", "p.jsonl", "--json"];
+    let document = ground.infradev(&grade).exits(0).json();
+    assert_eq!(verdicts(&document), [("m".into(), "resolved".into(), 4)]);
+    ground.write("p.jsonl", &(line("triple") + &line("drei")));
+    let said = ground.infradev(&grade).exits(4);
+    assert!(said.err.contains("p.jsonl:2: there is no task drei in the pack"), "{}", said.err);
+}

@@ -52,6 +52,14 @@ fn a_task_of_a_pull_request_is_graded_at_once() {
     assert!(ground.read("mine/tasks/add-triple-quoted/spec.md").contains("Two are not enough."));
     let base = ground.git(&["-C", "up", "rev-parse", "HEAD~1"]);
     assert!(task.contains(base.trim()), "{task}");
+    let folder = "mine/tasks/add-triple-quoted";
+    let description = ground.read(&format!("{folder}/description.md"));
+    assert_eq!(description, "# [Core] Add triple \"quoted\" (#7)\n\nTwo are not enough.\n");
+    let prompt = ground.infradev(&["prompt", folder, "--arm", "pr-description"]).exits(0).out;
+    assert!(prompt.starts_with(&description), "{prompt}");
+    std::fs::remove_file(ground.path().join(folder).join("description.md")).unwrap();
+    let from_commit = ground.infradev(&["prompt", folder, "--arm", "pr-description"]).exits(0).out;
+    assert_eq!(from_commit, prompt, "the commit's message stands in");
     let graded = ground.infradev(&["grade", "mine", "--patches", "golden", "--json"]).exits(0).json();
     assert_eq!(graded["submissions"][0]["verdict"], "resolved");
     assert_eq!(graded["submissions"][0]["fail_to_pass"]["of"], 1);

@@ -46,6 +46,9 @@ const TABLE: &[Bad] = &[
         g.edit("pack/tasks/triple/task.toml", "environment = \"cpu\"", "environment = \"gpu\"");
     }),
     bad("a lock without hashes", &GRADE, |g| g.write("pack/envs/cpu.lock", "numpy==2.0.0\n")),
+    bad("a framework that the environment has not", &GRADE, |g| {
+        g.edit("pack/pack.toml", "python = \"3.11\"", "python = \"3.11\"\nframework = [\"nosuch\"]");
+    }),
     bad("golden that does not apply", &GRADE, |g| {
         g.edit("pack/tasks/triple/golden.patch", "     return 2 * x", "     return 22 * x");
     }),
@@ -170,4 +173,29 @@ fn a_store_that_cannot_be_written_is_a_fault_that_names_it() {
     ground.write("file", "");
     let said = ground.infradev(&["grade", "pack", "--patches", "golden", "--home", "file/home"]).exits(3);
     assert!(said.err.contains("HERE/file/home"), "{}", said.err);
+}
+
+#[test]
+fn a_refused_run_says_so_and_goes_on_once_its_cause_is_mended() {
+    let ground = Ground::new();
+    ground.edit("pack/pack.toml", "python = \"3.11\"", "python = \"3.11\"\nframework = [\"nosuch\"]");
+    let refused = ground.infradev(&GRADE).exits(4);
+    let list = ground.infradev(&["run", "list"]).exits(0);
+    assert!(list.out.contains(" refused "), "{}", list.out);
+    let shown = ground.infradev(&["run", "show", "last"]).exits(0);
+    let error = shown.out.lines().find_map(|line| line.strip_prefix("  error: ")).unwrap();
+    assert!(refused.err.contains(error), "{error}\n{}", refused.err);
+    ground.infradev(&GRADE).exits(4);
+    let runs = ground.infradev(&["run", "list", "--json"]).exits(0).json();
+    assert_eq!(runs["runs"].as_array().unwrap().len(), 1, "the same command goes on with the same run");
+}
+
+#[test]
+fn a_run_whose_record_cannot_be_read_is_named_and_the_others_are_listed() {
+    let ground = Ground::new();
+    ground.infradev(&["grade", "pack", "--patches", "base", "--quiet"]).exits(0);
+    ground.write("home/runs/grade-1970/run.json", "{\"schema\": ");
+    let said = ground.infradev(&["run", "list"]).exits(0);
+    assert!(said.out.contains("finished"), "{}", said.out);
+    assert!(said.err.contains("warning: HERE/home/runs/grade-1970/run.json:1: "), "{}", said.err);
 }

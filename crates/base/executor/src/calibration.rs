@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use infradev_model::{Calibration, Selection, TrialResult};
+use infradev_model::{Calibration, FaultKind, Selection, TrialResult};
 use infradev_store::RunFolder;
 use infradev_trial::{Twins, calibrate};
 
@@ -69,11 +69,11 @@ impl Executor {
         }
         let mut ask = Ask::new("base", Arc::new(Vec::new()), world, Twins::Nothing);
         let base = self.trial(run, ready, ask.clone()).await?;
-        self.refuse_faulty(&task, world, &base)?;
+        self.refuse_faulty(ready, world, &base)?;
         ask.what = "base, its own tests".into();
         ask.selection = Selection::BaseTests;
         let base_own = self.trial(run, ready, ask).await?;
-        self.refuse_faulty(&task, world, &base_own)?;
+        self.refuse_faulty(ready, world, &base_own)?;
         let key = ready.calibration_key(self, world);
         let calibration = calibrate(key, &golden, &base, &base_own);
         let calibration = refuse_unusable(calibration).map_err(|error| because(error, ready, &golden))?;
@@ -100,13 +100,24 @@ impl Executor {
             let evidence = found.evidence.clone();
             return Err(ExecutorError::GoldenTampers { task: task.to_string(), evidence });
         }
-        self.refuse_faulty(task, world, result)
+        self.refuse_faulty(ready, world, result)
     }
 
-    fn refuse_faulty(&self, task: &str, world: u32, result: &TrialResult) -> Result<(), ExecutorError> {
+    fn refuse_faulty(
+        &self,
+        ready: &ReadyTask,
+        world: u32,
+        result: &TrialResult,
+    ) -> Result<(), ExecutorError> {
+        let task = &ready.task;
         match &result.fault {
+            Some(fault) if fault.kind == FaultKind::Framework => Err(ExecutorError::Framework {
+                path: task.pack_toml(),
+                environment: task.public.spec.environment.clone(),
+                what: fault.evidence.clone(),
+            }),
             Some(fault) => {
-                Err(ExecutorError::GoldenFault { task: task.to_string(), world, fault: fault.clone() })
+                Err(ExecutorError::GoldenFault { task: task.id().to_string(), world, fault: fault.clone() })
             }
             None => Ok(()),
         }

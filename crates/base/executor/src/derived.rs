@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use infradev_git::{Base, GitError, capture};
-use infradev_model::{Adversarial, Class, Classified, HunkAt, PatchedOn};
+use infradev_model::{Adversarial, Class, Classified, HunkAt, PatchedOn, SealedTask};
 use infradev_patch::{ApplyError, Patch, PatchError, apply};
 use infradev_pycode::{HollowError, Variant, ast_equal, hollow};
 use infradev_store::StoreError;
@@ -75,7 +75,8 @@ pub struct ChangedFile {
 
 /// Golden's change on disk: the files that it touches, before and after.
 pub struct GoldenChange<'a> {
-    ready: &'a ReadyTask,
+    task: &'a SealedTask,
+    tree: &'a Path,
     patch: Patch,
     folder: tempfile::TempDir,
 }
@@ -83,14 +84,39 @@ pub struct GoldenChange<'a> {
 impl<'a> GoldenChange<'a> {
     /// Lays out what golden touches.
     pub fn of(ready: &'a ReadyTask) -> Result<GoldenChange<'a>, DeriveError> {
-        let wrong = |why: String| DeriveError::Golden { path: ready.task.folder.join("golden.patch"), why };
-        let patch = Patch::parse(&ready.task.golden).map_err(|error| wrong(error.to_string()))?;
+        GoldenChange::on(&ready.task, &ready.tree.path)
+    }
+
+    /// The same for a task whose base tree lies in a folder; no environment is needed.
+    pub fn on(task: &'a SealedTask, tree: &'a Path) -> Result<GoldenChange<'a>, DeriveError> {
+        let wrong = |why: String| DeriveError::Golden { path: task.folder.join("golden.patch"), why };
+        let patch = Patch::parse(&task.golden).map_err(|error| wrong(error.to_string()))?;
         let folder = tempfile::tempdir().map_err(at(&tempfile::env::temp_dir()))?;
-        let change = GoldenChange { ready, patch, folder };
+        let change = GoldenChange { task, tree, patch, folder };
         change.lay(&change.base_files(), &change.patch)?;
         change.lay(&change.golden_files(), &change.patch)?;
         applied(&change.patch, &change.golden_files())?.map_err(wrong)?;
         Ok(change)
+    }
+
+    /// The Python files that golden touches as base has them: path and text, sorted.
+    pub fn before(&self) -> Result<Vec<(String, String)>, DeriveError> {
+        texts(&self.base_files())
+    }
+
+    /// The same as golden has them.
+    pub fn after(&self) -> Result<Vec<(String, String)>, DeriveError> {
+        texts(&self.golden_files())
+    }
+
+    /// The Python files that the test part of the change touches, as it has them.
+    pub fn official(&self) -> Result<Vec<(String, String)>, DeriveError> {
+        let wrong = |why: String| DeriveError::Golden { path: self.task.folder.join("official.patch"), why };
+        let patch = Patch::parse(&self.task.official).map_err(|error| wrong(error.to_string()))?;
+        let folder = tempfile::tempdir_in(self.folder.path()).map_err(at(self.folder.path()))?;
+        self.lay(folder.path(), &patch)?;
+        applied(&patch, folder.path())?.map_err(wrong)?;
+        texts(folder.path())
     }
 
     fn base_files(&self) -> PathBuf {
@@ -107,7 +133,7 @@ impl<'a> GoldenChange<'a> {
         for path in patch.files.iter().flat_map(|file| [&file.old_path, &file.new_path]) {
             let relative = Path::new(std::ffi::OsStr::from_bytes(path));
             let target = into.join(relative);
-            copy(&self.ready.tree.path.join(relative), &target).map_err(at(&target))?;
+            copy(&self.tree.join(relative), &target).map_err(at(&target))?;
         }
         Ok(())
     }
@@ -134,7 +160,7 @@ impl<'a> GoldenChange<'a> {
 
     /// An adversarial patch as a submission.
     pub fn adversarial(&self, adversarial: &Adversarial) -> Result<Vec<u8>, DeriveError> {
-        let folder = self.ready.task.folder.join("adversarial");
+        let folder = self.task.folder.join("adversarial");
         let wrong = |why: String| DeriveError::Adversarial {
             path: folder.join(format!("{}.toml", adversarial.name)),
             why,
@@ -256,7 +282,7 @@ impl Derivation {
     /// Starts from base's files that golden touches, and from `from` beside them.
     fn of(change: &GoldenChange<'_>, from: &Path) -> Result<Derivation, DeriveError> {
         let folder = tempfile::tempdir_in(change.folder.path()).map_err(at(change.folder.path()))?;
-        let this = Derivation { tree: change.ready.tree.path.clone(), folder };
+        let this = Derivation { tree: change.tree.to_path_buf(), folder };
         for (from, to) in [(change.base_files().as_path(), this.old()), (from, this.work())] {
             fs::create_dir_all(&to).and_then(|()| copy_all(from, &to)).map_err(at(&to))?;
         }

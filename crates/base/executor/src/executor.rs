@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use infradev_git::GitError;
-use infradev_model::{Class, Classified, Fault, Selection, TrialInputs, TrialResult};
+use infradev_model::{Class, Classified, Fault, FaultKind, Selection, TrialInputs, TrialResult};
 use infradev_pyenv::{Definition, Environment, Environments, PyenvError};
 use infradev_sandbox::{GpuLease, Kind, LockFolder, SandboxError};
 use infradev_store::{Calibrations, Home, RunEvent, RunFolder, StoreError, Trees};
@@ -37,6 +37,8 @@ pub enum ExecutorError {
     NoEnvironment { task: String },
     #[error("the task needs {wanted} GPUs and this machine has {found}")]
     TooFewGpus { wanted: u32, found: u32 },
+    #[error("{path}: key `environments.{environment}.framework`: {what}")]
+    Framework { path: PathBuf, environment: String, what: String },
     #[error("task {task}: golden could not be run at world size {world}: {}", fault.evidence)]
     GoldenFault { task: String, world: u32, fault: Fault },
     #[error("{path}: does not apply to base: {why}")]
@@ -70,6 +72,9 @@ impl Classified for ExecutorError {
             ExecutorError::Sandbox(error) => error.hint(),
             ExecutorError::GoldenFault { .. } => {
                 Some("run `infradev doctor`; the trial's logs are in the run's folder".to_string())
+            }
+            ExecutorError::Framework { .. } => {
+                Some("name modules there that the environment's packages hold".to_string())
             }
             ExecutorError::TooFewGpus { .. } => Some("run it on a machine with more GPUs".to_string()),
             ExecutorError::GoldenTampers { .. } => Some(
@@ -216,7 +221,9 @@ impl Executor {
             let mut this = ask.clone();
             this.repeat = ask.repeat + attempt * 1000;
             let result = self.once(run, ready, this).await?;
-            let Some(fault) = result.fault.as_ref().filter(|_| attempt < RETRIES) else { return Ok(result) };
+            // An import that fails in the trusted launcher, before any patch is near, fails again.
+            let again = |fault: &&Fault| attempt < RETRIES && fault.kind != FaultKind::Framework;
+            let Some(fault) = result.fault.as_ref().filter(again) else { return Ok(result) };
             let label = label(ready, &ask);
             self.progress.emit(Happening::Retried { label, evidence: fault.evidence.clone() });
             attempt += 1;

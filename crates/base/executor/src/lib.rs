@@ -4,6 +4,7 @@
 //! slots, keeps the record, and calibrates. Stages ask it; it knows nothing of verdicts.
 
 mod calibration;
+mod contract;
 mod derived;
 mod environment_words;
 mod executor;
@@ -15,12 +16,14 @@ mod ready;
 mod session;
 
 pub use calibration::Calibrated;
+pub use contract::ContractReading;
 pub use derived::{ChangedFile, DeriveError, GoldenChange, TakenBack};
 pub use executor::{Ask, Executor, ExecutorError, Settings};
 pub use history::{Commits, SplitError, repository, resolve, split};
 pub use infradev_pycode::Variant;
+pub use infradev_pycode::contract::{DraftedName, TouchedAt};
 pub use infradev_trial::{FoundCase, Streams};
 pub use kit::Kit;
 pub use progress::{Happening, Progress, Quiet};
-pub use ready::ReadyTask;
+pub use ready::{ReadyTask, base_tree};
 pub use session::HeldSlot;

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use infradev_model::{BaseSource, CalibrationKey, Digest, SealedTask};
 use infradev_pyenv::{Definition, Environment};
 use infradev_sandbox::Kind;
-use infradev_store::{StoreError, Tree};
+use infradev_store::{Home, StoreError, Tree, Trees};
 
 use crate::executor::{Executor, ExecutorError};
-use crate::progress::Happening;
+use crate::progress::{Happening, Progress};
 
 /// A task made ready.
 #[derive(Debug, Clone)]
@@ -52,6 +52,23 @@ fn pack_file(task: &SealedTask, path: &str) -> PathBuf {
     pack.unwrap_or(Path::new("")).join(path)
 }
 
+/// A task's base tree, materialised in a store. Needs no environment.
+pub fn base_tree(home: &Home, task: &SealedTask, progress: &dyn Progress) -> Result<Tree, ExecutorError> {
+    let trees = Trees::new(home.builds().join("trees"));
+    match &task.public.base {
+        BaseSource::Folder(path) => Ok(trees.of_folder(path)?),
+        BaseSource::Commit { repository, base, .. } => {
+            let (repo, commit) = crate::history::resolve(home, repository, base, progress)?;
+            progress.emit(Happening::Tree(format!("{} at {}", repository, commit.as_str())));
+            let fill = |into: &std::path::Path| {
+                repo.materialise(&commit, into)
+                    .map_err(|error| StoreError::source("materialise a commit", &error))
+            };
+            Ok(trees.of_commit(commit.as_str(), fill)?)
+        }
+    }
+}
+
 impl Executor {
     /// Makes a task ready: base tree, environment, devices.
     pub async fn ready(&self, task: Arc<SealedTask>) -> Result<ReadyTask, ExecutorError> {
@@ -81,19 +98,7 @@ impl Executor {
     }
 
     fn tree(&self, task: &SealedTask) -> Result<Tree, ExecutorError> {
-        match &task.public.base {
-            BaseSource::Folder(path) => Ok(self.trees.of_folder(path)?),
-            BaseSource::Commit { repository, base, .. } => {
-                let (repo, commit) =
-                    crate::history::resolve(&self.home, repository, base, self.progress.as_ref())?;
-                self.progress.emit(Happening::Tree(format!("{} at {}", repository, commit.as_str())));
-                let fill = |into: &std::path::Path| {
-                    repo.materialise(&commit, into)
-                        .map_err(|error| StoreError::source("materialise a commit", &error))
-                };
-                Ok(self.trees.of_commit(commit.as_str(), fill)?)
-            }
-        }
+        base_tree(&self.home, task, self.progress.as_ref())
     }
 
     /// `cpu`, or number and name of the machine's GPUs.

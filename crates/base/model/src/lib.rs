@@ -6,8 +6,10 @@ mod case;
 mod digest;
 mod error;
 pub mod format;
+mod lint;
 mod mutant;
 mod pack;
+mod prompt;
 mod run;
 mod schemas;
 mod synthesis;
@@ -29,8 +31,10 @@ pub use case::{
 pub use digest::{Digest, DigestBuilder};
 pub use error::{Class, Classified};
 pub use format::FormatError;
+pub use lint::{CONTRACT_SCHEMA, ContractDocument, ContractFinding, ContractRule, TouchedName};
 pub use mutant::{Mutant, Operator};
 pub use pack::{EnvironmentSpec, PACK_SCHEMA, Pack, Source, is_name};
+pub use prompt::{Arm, PROMPT_SCHEMA, PartKind, Prompt, PromptError, PromptPart, PromptSettings};
 pub use run::{RUN_SCHEMA, Run};
 pub use schemas::schemas;
 pub use synthesis::{

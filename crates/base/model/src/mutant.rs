@@ -227,3 +227,26 @@ impl Mutant {
             .map(|replacement| format!("{}{replacement}{}", &golden[..self.start], &golden[self.end..]))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_operator_has_a_name_as_documents_have_it() {
+        for operator in Operator::ALL {
+            assert_eq!(serde_json::to_value(operator).unwrap(), operator.name());
+        }
+    }
+
+    #[test]
+    fn the_book_has_every_operator_with_the_promise_it_breaks() {
+        let book = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/src/mutants.md");
+        let book = std::fs::read_to_string(book).unwrap();
+        for operator in Operator::ALL {
+            let (name, promise) = (format!("| `{operator}` | "), format!(" | {} |", operator.promise()));
+            let is_row = |line: &&str| line.starts_with(&name) && line.ends_with(&promise);
+            assert_eq!(book.lines().filter(is_row).count(), 1, "{operator}");
+        }
+    }
+}

@@ -261,10 +261,35 @@ pub struct ContractName {
     /// Shapes, types, meaning; no algorithm.
     #[serde(default)]
     pub about: String,
+    /// Why it is listed although no test touches it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub untested: Option<String>,
+}
+
+impl ContractName {
+    /// The last part of the dotted name: what a test writes. A flag or an environment variable is one part.
+    pub fn word(&self) -> &str {
+        match self.kind {
+            NameKind::Flag | NameKind::Variable => &self.name,
+            _ => self.name.rsplit('.').next().unwrap_or(&self.name),
+        }
+    }
+
+    /// The last line of a `contract.toml`, counted from 1, that gives this name as its value.
+    pub fn line_in(&self, text: &str) -> Option<usize> {
+        let quoted = format!("\"{}\"", self.name);
+        let is_it = |line: &str| {
+            let value =
+                line.trim_start().strip_prefix("name").and_then(|rest| rest.trim_start().strip_prefix('='));
+            value.is_some_and(|value| value.trim_start().starts_with(&quoted))
+        };
+        let lines: Vec<&str> = text.lines().collect();
+        lines.iter().rposition(|line| is_it(line)).map(|at| at + 1)
+    }
 }
 
 /// What a contract's name is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
 pub enum NameKind {
@@ -278,11 +303,40 @@ pub enum NameKind {
     Variable,
 }
 
+impl std::fmt::Display for NameKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            NameKind::Module => "module",
+            NameKind::Class => "class",
+            NameKind::Function => "function",
+            NameKind::Method => "method",
+            NameKind::Attribute => "attribute",
+            NameKind::Setting => "setting",
+            NameKind::Flag => "command-line flag",
+            NameKind::Variable => "environment variable",
+        })
+    }
+}
+
 impl Contract {
     /// Parses and checks a `contract.toml`.
     pub fn parse(file: &str, bytes: &[u8]) -> Result<Contract, FormatError> {
         let contract: Contract = format::toml(file, bytes)?;
         format::schema(file, contract.schema, TASK_SCHEMA)?;
+        let text = format::utf8(file, bytes)?;
+        for (at, listed) in contract.names.iter().enumerate() {
+            let refuse = |what: String| {
+                let mut error = FormatError::new(file, Some("name.name"), what);
+                error.line = listed.line_in(text);
+                Err(error)
+            };
+            if listed.name.trim().is_empty() || listed.name.contains(char::is_whitespace) {
+                return refuse(format!("`{}` is no name", listed.name));
+            }
+            if contract.names[..at].iter().any(|other| other.name == listed.name) {
+                return refuse(format!("`{}` is listed twice", listed.name));
+            }
+        }
         Ok(contract)
     }
 }
@@ -373,6 +427,8 @@ pub struct PublicTask {
     pub description: String,
     /// `contract.toml`.
     pub contract: Contract,
+    /// `description.md`: the pull request's own description, where the task keeps it.
+    pub pull_request: Option<String>,
     /// The environment that the task names.
     pub environment: EnvironmentSpec,
     /// Where the base tree comes from.
@@ -420,6 +476,12 @@ impl SealedTask {
     /// The task's id.
     pub fn id(&self) -> &str {
         &self.public.spec.id
+    }
+
+    /// `pack.toml` of its pack, two folders up.
+    pub fn pack_toml(&self) -> std::path::PathBuf {
+        let pack = self.folder.parent().and_then(std::path::Path::parent);
+        pack.map_or_else(|| "pack.toml".into(), |pack| pack.join("pack.toml"))
     }
 
     /// Digest of all that decides a trial's outcome apart from base tree, environment and patch: task.toml's running

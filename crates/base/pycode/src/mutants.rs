@@ -71,7 +71,7 @@ pub fn mutants(source: &MutationSource<'_>) -> Result<Vec<Mutant>, ParseError> {
     let definitions = module.definitions();
 
     let mut edits = take_back::edits(&module, source.base, &added);
-    edits.extend(walk::edits(&module, base.as_ref()).into_iter().filter(|edit| added.hold(edit.span)));
+    edits.extend(walk::edits(&module, base.as_ref(), &added));
     edits.sort_by(|a, b| (a.operator, a.span, &a.text).cmp(&(b.operator, b.span, &b.text)));
     edits.dedup();
 

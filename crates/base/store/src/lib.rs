@@ -21,7 +21,7 @@ pub use calibrations::Calibrations;
 pub use disk::Held;
 pub use error::StoreError;
 pub use home::Home;
-pub use pack::{History, LoadedPack, LoadedTask, NoHistory, Split, load_pack};
+pub use pack::{History, LoadedPack, LoadedTask, NoHistory, Split, load_pack, load_public};
 pub use run::{RunFolder, Staging};
 pub use runs::{Plan, RunEvent, RunView, Runs};
 pub use scratch::Scratch;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use infradev_model::{
-    BaseSource, Classified, Digest, FormatError, Pack, SealedTask, TaskSpec, format, is_tree_path,
+    BaseSource, Classified, Digest, FormatError, Pack, PublicTask, SealedTask, TaskSpec, format, is_tree_path,
 };
 
 use crate::disk;
@@ -20,6 +20,8 @@ pub struct LoadedPack {
     pub root: PathBuf,
     /// The tasks that were asked for, by id.
     pub tasks: Vec<LoadedTask>,
+    /// Ids of all tasks of the pack, those that were not asked for among them.
+    pub ids: Vec<String>,
     /// Where the bundled base tree lies, absolute; none for a pack over a git repository.
     pub tree: Option<PathBuf>,
 }
@@ -64,64 +66,101 @@ impl History for NoHistory {
 /// # Errors
 /// The first thing that is not as it should be, naming file, line and key.
 pub fn load_pack(path: &Path, history: &dyn History) -> Result<LoadedPack, StoreError> {
-    if !path.is_dir() {
-        return Err(StoreError::pack(path, "there is no such folder"));
+    let opened = Opened::at(path)?;
+    let tasks = opened.tasks(path, history, task::load)?;
+    let ids = task_folders(&opened.folder)?;
+    Ok(LoadedPack { tree: opened.tree(), pack: opened.pack, root: opened.root, tasks, ids })
+}
+
+/// Reads what attempts may see of a pack's tasks, or of one task where `path` is its folder. No sealed file is read.
+///
+/// # Errors
+/// The first thing that is not as it should be, naming file, line and key.
+pub fn load_public(path: &Path) -> Result<Vec<PublicTask>, StoreError> {
+    Opened::at(path)?.tasks(path, &NoHistory, task::load_public)
+}
+
+/// A pack without its tasks.
+struct Opened {
+    pack: Pack,
+    /// As the person named it.
+    folder: PathBuf,
+    root: PathBuf,
+    /// The task that was asked for, where it is one.
+    only: Option<String>,
+}
+
+/// Reads one task by its id.
+type LoadTask<T> = fn(&task::Context<'_>, &str) -> Result<T, StoreError>;
+
+impl Opened {
+    fn tree(&self) -> Option<PathBuf> {
+        self.pack.source.tree.as_ref().map(|tree| self.root.join(tree))
     }
-    let (folder, only) = if path.join("pack.toml").is_file() {
-        (path.to_owned(), None)
-    } else if path.join("task.toml").is_file() {
-        let absolute = path.canonicalize().map_err(|e| StoreError::io("resolve", path, e))?;
-        let name = absolute.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        (pack_above(path, &absolute)?, Some(name))
-    } else {
-        let hint = "give the folder of a pack (with pack.toml) or of a task (with task.toml)".to_owned();
-        let what = "holds neither pack.toml nor task.toml".to_owned();
-        return Err(StoreError::Pack { path: path.to_owned(), what, hint: Some(hint) });
-    };
-    let pack_toml = folder.join("pack.toml");
-    let name = pack_toml.display().to_string();
-    let text = disk::read(&pack_toml)?;
-    let pack = Pack::parse(&name, &text)?;
-    let root = folder.canonicalize().map_err(|e| StoreError::io("resolve", &folder, e))?;
-    let refuse = |key: &str, what: String| -> StoreError {
-        FormatError::new(&name, Some(key), what).locate(&String::from_utf8_lossy(&text)).into()
-    };
-    let tree = match &pack.source.tree {
-        Some(tree) if !is_tree_path(tree) => {
-            return Err(refuse("source.tree", format!("`{tree}` is not a path inside the pack")));
-        }
-        Some(tree) if !root.join(tree).is_dir() => {
-            return Err(refuse("source.tree", format!("there is no folder `{tree}` in the pack")));
-        }
-        Some(tree) => Some(root.join(tree)),
-        None => None,
-    };
-    for (environment, spec) in &pack.environments {
-        let key = format!("environments.{environment}.lock");
-        match &spec.lock {
-            Some(lock) if !is_tree_path(lock) => {
-                return Err(refuse(&key, format!("`{lock}` is not a path inside the pack")));
+
+    fn tasks<T>(&self, path: &Path, history: &dyn History, load: LoadTask<T>) -> Result<Vec<T>, StoreError> {
+        let context = task::Context { pack: &self.pack, folder: &self.folder, root: &self.root, history };
+        let mut tasks = Vec::new();
+        for id in task_folders(&self.folder)? {
+            if self.only.as_ref().is_none_or(|only| *only == id) {
+                tasks.push(load(&context, &id)?);
             }
-            Some(lock) if !root.join(lock).is_file() => {
-                return Err(refuse(&key, format!("there is no file `{lock}` in the pack")));
+        }
+        if tasks.is_empty() {
+            return Err(match self.only {
+                Some(_) => StoreError::pack(path, "a task's folder lies in the folder `tasks` of its pack"),
+                None => StoreError::pack(&self.folder.join("tasks"), "the pack holds no task"),
+            });
+        }
+        Ok(tasks)
+    }
+
+    fn at(path: &Path) -> Result<Opened, StoreError> {
+        if !path.is_dir() {
+            return Err(StoreError::pack(path, "there is no such folder"));
+        }
+        let (folder, only) = if path.join("pack.toml").is_file() {
+            (path.to_owned(), None)
+        } else if path.join("task.toml").is_file() {
+            let absolute = path.canonicalize().map_err(|e| StoreError::io("resolve", path, e))?;
+            let name = absolute.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            (pack_above(path, &absolute)?, Some(name))
+        } else {
+            let hint = "give the folder of a pack (with pack.toml) or of a task (with task.toml)".to_owned();
+            let what = "holds neither pack.toml nor task.toml".to_owned();
+            return Err(StoreError::Pack { path: path.to_owned(), what, hint: Some(hint) });
+        };
+        let pack_toml = folder.join("pack.toml");
+        let name = pack_toml.display().to_string();
+        let text = disk::read(&pack_toml)?;
+        let pack = Pack::parse(&name, &text)?;
+        let root = folder.canonicalize().map_err(|e| StoreError::io("resolve", &folder, e))?;
+        let refuse = |key: &str, what: String| -> StoreError {
+            FormatError::new(&name, Some(key), what).locate(&String::from_utf8_lossy(&text)).into()
+        };
+        match &pack.source.tree {
+            Some(tree) if !is_tree_path(tree) => {
+                return Err(refuse("source.tree", format!("`{tree}` is not a path inside the pack")));
+            }
+            Some(tree) if !root.join(tree).is_dir() => {
+                return Err(refuse("source.tree", format!("there is no folder `{tree}` in the pack")));
             }
             _ => {}
         }
-    }
-    let context = task::Context { pack: &pack, folder: &folder, root: &root, history };
-    let mut tasks = Vec::new();
-    for id in task_folders(&folder)? {
-        if only.as_ref().is_none_or(|only| *only == id) {
-            tasks.push(task::load(&context, &id)?);
+        for (environment, spec) in &pack.environments {
+            let key = format!("environments.{environment}.lock");
+            match &spec.lock {
+                Some(lock) if !is_tree_path(lock) => {
+                    return Err(refuse(&key, format!("`{lock}` is not a path inside the pack")));
+                }
+                Some(lock) if !root.join(lock).is_file() => {
+                    return Err(refuse(&key, format!("there is no file `{lock}` in the pack")));
+                }
+                _ => {}
+            }
         }
+        Ok(Opened { pack, folder, root, only })
     }
-    if tasks.is_empty() {
-        return Err(match only {
-            Some(_) => StoreError::pack(path, "a task's folder lies in the folder `tasks` of its pack"),
-            None => StoreError::pack(&folder.join("tasks"), "the pack holds no task"),
-        });
-    }
-    Ok(LoadedPack { pack, root, tasks, tree })
 }
 
 /// The pack of a task's folder: two folders up. Named as the person named the task, where that has so many parts.

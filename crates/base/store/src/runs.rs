@@ -59,6 +59,11 @@ pub enum RunEvent {
         /// What was seen.
         evidence: String,
     },
+    /// The verb gave up for a reason that the same inputs would give it again.
+    Refused {
+        /// The error as it was told.
+        what: String,
+    },
     /// The run is done.
     Finished,
 }
@@ -179,6 +184,13 @@ impl Runs {
         }
         runs.sort();
         Ok(runs.into_iter().map(|(_, id)| id).collect())
+    }
+
+    /// Folders that are no run any more, since their `run.json` is missing or cannot be read, with what is wrong.
+    pub fn unreadable(&self) -> Result<Vec<StoreError>, StoreError> {
+        let is_run = |name: &String| !name.starts_with('.') && self.root.join(name).is_dir();
+        let names = names_in(&self.root)?;
+        Ok(names.iter().filter(|name| is_run(name)).filter_map(|name| self.run_json(name).err()).collect())
     }
 
     /// The newest unfinished run of this plan that no live process works on, opened.

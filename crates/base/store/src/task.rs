@@ -26,7 +26,11 @@ pub(crate) struct Context<'a> {
     pub history: &'a dyn History,
 }
 
-pub(crate) fn load(context: &Context<'_>, id: &str) -> Result<LoadedTask, StoreError> {
+/// Written by `infradev new`: the pull request's own description.
+const DESCRIPTION: &str = "description.md";
+
+/// What an attempt may see of a task.
+pub(crate) fn load_public(context: &Context<'_>, id: &str) -> Result<PublicTask, StoreError> {
     let folder = context.folder.join("tasks").join(id);
     let spec = load_spec(context, id, &folder)?;
     let environment = environment_of(context, &spec, &folder)?;
@@ -37,13 +41,22 @@ pub(crate) fn load(context: &Context<'_>, id: &str) -> Result<LoadedTask, StoreE
     }
     let contract_path = must_exist(folder.join("contract.toml"))?;
     let contract = Contract::parse(&contract_path.display().to_string(), &disk::read(&contract_path)?)?;
-    let Split { golden, official } = patches(context, &base, &spec, &folder)?;
-    let lock = match &environment.lock {
+    let pull_request_path = folder.join(DESCRIPTION);
+    let pull_request = if pull_request_path.exists() { Some(text_file(&pull_request_path)?) } else { None };
+    Ok(PublicTask { spec, description, contract, pull_request, environment, base })
+}
+
+/// All of a task.
+pub(crate) fn load(context: &Context<'_>, id: &str) -> Result<LoadedTask, StoreError> {
+    let folder = context.folder.join("tasks").join(id);
+    let public = load_public(context, id)?;
+    let Split { golden, official } = patches(context, &public.base, &public.spec, &folder)?;
+    let lock = match &public.environment.lock {
         Some(lock) => Some(disk::read(&context.folder.join(lock))?),
         None => None,
     };
     let task = SealedTask {
-        public: PublicTask { spec, description, contract, environment, base },
+        public,
         pack: context.pack.name.clone(),
         folder: context.root.join("tasks").join(id),
         golden,

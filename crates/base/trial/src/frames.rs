@@ -15,6 +15,8 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
 /// Largest header, bytes.
 pub const HEADER_LIMIT: u32 = 16 << 20;
+/// A payload of so many bytes at most goes out in one write with its header.
+const SMALL: usize = 64 << 10;
 /// Largest payload, bytes.
 pub const PAYLOAD_LIMIT: u64 = 1 << 30;
 
@@ -59,25 +61,26 @@ impl Frame {
     }
 }
 
-fn seal(key: &Key, direction: u8, lengths: &[u8], header: &[u8], payload: &[u8]) -> [u8; 16] {
+fn seal(key: &Key, direction: u8, lengths: &[u8], header: &[u8], payload: &[&[u8]]) -> [u8; 16] {
     let mut mac = <Blake2sMac<U16> as KeyInit>::new(key.into());
     Mac::update(&mut mac, &[direction]);
     Mac::update(&mut mac, lengths);
     Mac::update(&mut mac, header);
-    Mac::update(&mut mac, payload);
+    payload.iter().for_each(|part| Mac::update(&mut mac, part));
     mac.finalize().into_bytes().into()
 }
 
-fn encode(key: &Key, direction: u8, seq: u32, header: &[u8], payload: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(PREFIX + header.len() + payload.len());
+/// What goes before the payload: prefix and header. A payload may be a gigabyte and is written from where it lies.
+fn prologue(key: &Key, direction: u8, seq: u32, header: &[u8], payload: &[&[u8]]) -> Vec<u8> {
+    let length: usize = payload.iter().map(|part| part.len()).sum();
+    let mut bytes = Vec::with_capacity(PREFIX + header.len() + if length <= SMALL { length } else { 0 });
     bytes.extend_from_slice(MAGIC);
     bytes.extend_from_slice(&seq.to_le_bytes());
     bytes.extend_from_slice(&(header.len() as u32).to_le_bytes());
-    bytes.extend_from_slice(&(payload.len() as u64).to_le_bytes());
+    bytes.extend_from_slice(&(length as u64).to_le_bytes());
     let seal = seal(key, direction, &bytes[4..20], header, payload);
     bytes.extend_from_slice(&seal);
     bytes.extend_from_slice(header);
-    bytes.extend_from_slice(payload);
     bytes
 }
 
@@ -103,17 +106,27 @@ impl Sender {
         fds: &[BorrowedFd<'_>],
     ) -> Result<(), FrameError> {
         let header = serde_json::to_vec(message).map_err(|error| FrameError::Senseless(error.to_string()))?;
-        self.send_written(&header, payload, fds).await
+        self.send_written(&header, &[payload], fds).await
+    }
+
+    /// Sends one frame whose payload is these parts, one after the other.
+    pub async fn send_parts<T: Serialize>(&mut self, message: &T, parts: &[&[u8]]) -> Result<(), FrameError> {
+        let header = serde_json::to_vec(message).map_err(|error| FrameError::Senseless(error.to_string()))?;
+        self.send_written(&header, parts, &[]).await
     }
 
     /// Sends one frame whose header is written already.
     pub async fn send_written(
         &mut self,
         header: &[u8],
-        payload: &[u8],
+        payload: &[&[u8]],
         fds: &[BorrowedFd<'_>],
     ) -> Result<(), FrameError> {
-        let bytes = encode(&self.key, b'h', self.seq, header, payload);
+        let mut bytes = prologue(&self.key, b'h', self.seq, header, payload);
+        let small = payload.iter().map(|part| part.len()).sum::<usize>() <= SMALL;
+        if small {
+            payload.iter().for_each(|part| bytes.extend_from_slice(part));
+        }
         self.seq = self.seq.wrapping_add(1);
         let mut start = 0;
         if !fds.is_empty() {
@@ -129,6 +142,9 @@ impl Sender {
                 .await?;
         }
         self.stream.write_all(&bytes[start..]).await?;
+        for part in payload.iter().filter(|_| !small) {
+            self.stream.write_all(part).await?;
+        }
         Ok(())
     }
 
@@ -190,7 +206,7 @@ impl Receiver {
         }
         let header = self.take(u64::from(header_len)).await?;
         let payload = self.take(payload_len).await?;
-        let expected = seal(&self.key, b'r', &prefix[4..20], &header, &payload);
+        let expected = seal(&self.key, b'r', &prefix[4..20], &header, &[&payload]);
         if expected != prefix[20..36] {
             return Err(FrameError::Forged(format!(
                 "a frame without a valid seal (its header begins {})",
@@ -237,6 +253,10 @@ mod tests {
         tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
     }
 
+    fn encode(key: &Key, direction: u8, seq: u32, header: &[u8], payload: &[u8]) -> Vec<u8> {
+        [prologue(key, direction, seq, header, &[payload]), payload.to_vec()].concat()
+    }
+
     async fn receive(bytes: &[u8], key: Key) -> Result<Option<Frame>, FrameError> {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let (_sender, mut receiver) = channel(ours, key);
@@ -274,6 +294,28 @@ mod tests {
         for (bytes, key) in [(good(b'h', 0), [7; 32]), (good(b'r', 0), [8; 32]), (good(b'r', 1), [7; 32])] {
             let got = runtime().block_on(receive(&bytes, key));
             assert!(matches!(got, Err(FrameError::Forged(_))), "{got:?}");
+        }
+    }
+
+    #[test]
+    fn parts_arrive_as_one_payload_in_a_small_frame_and_in_a_large_one() {
+        for length in [10, SMALL, SMALL + 10] {
+            let (first, second) = (vec![1; length / 2], vec![2; length - length / 2]);
+            let frame = runtime().block_on(async {
+                let (ours, theirs) = UnixStream::pair().unwrap();
+                let (mut sender, _receiver) = channel(ours, [7; 32]);
+                let read = async {
+                    let mut bytes = vec![0; PREFIX + 2 + length];
+                    let mut stream = theirs;
+                    stream.read_exact(&mut bytes).await.unwrap();
+                    bytes
+                };
+                let parts: [&[u8]; 2] = [&first, &second];
+                let (sent, bytes) = tokio::join!(sender.send_written(b"{}", &parts, &[]), read);
+                sent.unwrap();
+                bytes
+            });
+            assert_eq!(frame, encode(&[7; 32], b'h', 0, b"{}", &[first, second].concat()));
         }
     }
 

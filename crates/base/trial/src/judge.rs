@@ -119,9 +119,9 @@ impl Judge {
         }
     }
 
-    /// Sends a message.
-    pub async fn send<T: Serialize>(&mut self, message: &T, payload: &[u8]) -> Result<(), JudgeError> {
-        Ok(self.sender.send(message, payload).await?)
+    /// Sends a message whose payload is these parts, one after the other.
+    pub async fn send<T: Serialize>(&mut self, message: &T, parts: &[&[u8]]) -> Result<(), JudgeError> {
+        Ok(self.sender.send_parts(message, parts).await?)
     }
 
     /// Tells it to end.

@@ -32,6 +32,9 @@ pub enum LauncherError {
     /// It said so.
     #[error("the launcher could not work: {0}")]
     Fault(String),
+    /// A module of the framework does not import, in a process that holds nothing of a patch.
+    #[error("{0}")]
+    Framework(String),
     /// It ended, or its channel did.
     #[error("the launcher ended by itself ({0})")]
     Gone(String),
@@ -256,7 +259,7 @@ impl Launcher {
                 }
                 import_s
             }
-            Ok(Some(Ok(FromLauncher::Fault { message }))) => return Err(LauncherError::Fault(message)),
+            Ok(Some(Ok(FromLauncher::Fault { message }))) => return Err(LauncherError::Framework(message)),
             Ok(Some(Ok(other))) => return Err(LauncherError::Gone(format!("it said {other:?} first"))),
             Ok(Some(Err(error))) => return Err(LauncherError::Gone(error)),
             Ok(None) => return Err(LauncherError::Gone("its channel ended".into())),
@@ -334,7 +337,7 @@ impl Launcher {
             let (outgoing, mut waiting) = mpsc::unbounded_channel::<(Vec<u8>, Vec<u8>)>();
             let writer = tokio::spawn(async move {
                 while let Some((header, payload)) = waiting.recv().await {
-                    if let Err(error) = sender.send_written(&header, &payload, &[]).await {
+                    if let Err(error) = sender.send_written(&header, &[&payload], &[]).await {
                         tracing::debug!(rank, %error, "a rank cannot be reached");
                         return;
                     }

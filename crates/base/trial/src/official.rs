@@ -96,6 +96,35 @@ enum CaseEnd {
     Forged,
 }
 
+/// The ids of all ranks, each once: rank 0's in its order, what a further rank alone has after the id that it follows
+/// there. Which rank told first plays no part.
+fn in_one_order(ranks: &[Vec<Arc<str>>]) -> Vec<Arc<str>> {
+    let mut order = ranks.first().cloned().unwrap_or_default();
+    for rank in ranks.iter().skip(1) {
+        let known: HashSet<&Arc<str>> = order.iter().collect();
+        let mut after: HashMap<Option<&Arc<str>>, Vec<&Arc<str>>> = HashMap::new();
+        let mut last = None;
+        for id in rank {
+            if known.contains(id) {
+                last = Some(id);
+            } else {
+                after.entry(last).or_default().push(id);
+            }
+        }
+        if after.is_empty() {
+            continue;
+        }
+        let mut merged: Vec<Arc<str>> = Vec::new();
+        merged.extend(after.remove(&None).into_iter().flatten().cloned());
+        for id in &order {
+            merged.push(Arc::clone(id));
+            merged.extend(after.remove(&Some(id)).into_iter().flatten().cloned());
+        }
+        order = merged;
+    }
+    order
+}
+
 struct OfficialRun<'a> {
     launcher: &'a mut Launcher,
     setup: &'a WorldSetup,
@@ -236,7 +265,7 @@ impl OfficialRun<'_> {
     async fn collect(&mut self, launch: u32, files: &[String]) -> Result<Option<Collection>, LauncherError> {
         let size = self.suite.world as usize;
         let patience = Duration::from_secs_f64(self.suite.timeouts.collect);
-        let mut order: Vec<Arc<str>> = Vec::new();
+        let mut told_order: Vec<Vec<Arc<str>>> = vec![Vec::new(); size];
         let mut seen: HashSet<Arc<str>> = HashSet::new();
         let mut by_rank: Vec<HashSet<Arc<str>>> = vec![HashSet::new(); size];
         let mut told = 0;
@@ -290,11 +319,12 @@ impl OfficialRun<'_> {
                             None => {
                                 let id: Arc<str> = id.into();
                                 seen.insert(Arc::clone(&id));
-                                order.push(Arc::clone(&id));
                                 id
                             }
                         };
-                        by_rank[rank as usize].insert(id);
+                        if by_rank[rank as usize].insert(Arc::clone(&id)) {
+                            told_order[rank as usize].push(id);
+                        }
                     }
                     if !more {
                         waiting.remove(&rank);
@@ -316,7 +346,7 @@ impl OfficialRun<'_> {
                 }
             }
         }
-        Ok(Some(Collection { order, by_rank }))
+        Ok(Some(Collection { order: in_one_order(&told_order), by_rank }))
     }
 
     fn uncollectable(&mut self, file: Option<String>, rank: u32, why: &str) {
@@ -647,5 +677,29 @@ fn told(message: &str, longrepr: Option<&str>) -> String {
         }
         (true, Some(longrepr)) => longrepr.to_string(),
         _ => message.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids(text: &str) -> Vec<Arc<str>> {
+        text.split_whitespace().map(Arc::from).collect()
+    }
+
+    #[test]
+    fn what_one_rank_alone_collects_stands_where_that_rank_has_it() {
+        for (ranks, expected) in [
+            (vec!["a b c", "a b c"], "a b c"),
+            (vec!["a c", "a b c"], "a b c"),
+            (vec!["a b c", "a c"], "a b c"),
+            (vec!["b", "a b", "b c", "c d"], "a b c d"),
+            (vec!["", "a b"], "a b"),
+            (vec!["a", "b c"], "b c a"),
+        ] {
+            let ranks: Vec<Vec<Arc<str>>> = ranks.into_iter().map(ids).collect();
+            assert_eq!(in_one_order(&ranks), ids(expected), "{ranks:?}");
+        }
     }
 }

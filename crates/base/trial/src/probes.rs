@@ -426,18 +426,19 @@ impl ProbesRun<'_> {
         let Some(waiter) = call.waiter.filter(|_| call.complete()) else { return Ok(()) };
         let Some(mut call) = self.calls.remove(&of) else { return Ok(()) };
         let mut ranks = Vec::new();
-        let mut payload = Vec::new();
+        let mut payloads = Vec::new();
         for rank in &call.ranks {
             let Some(answer) = call.answers.remove(rank) else { continue };
             let mut entry = answer.fields;
             entry["rank"] = json!(rank);
             entry["status"] = json!(answer.status);
             entry["length"] = json!(answer.payload.len());
-            payload.extend_from_slice(&answer.payload);
+            payloads.push(answer.payload);
             ranks.push(entry);
         }
         let message = json!({"type": "observed", "call": waiter, "ranks": ranks});
-        Ok(self.judge.send(&message, &payload).await?)
+        let parts: Vec<&[u8]> = payloads.iter().map(Vec::as_slice).collect();
+        Ok(self.judge.send(&message, &parts).await?)
     }
 
     async fn rank_event(&mut self, launch: u32, rank: u32, event: RankEvent) -> Result<(), ProbesError> {

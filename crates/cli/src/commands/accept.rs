@@ -36,7 +36,8 @@ pub async fn run(global: &Global, args: AcceptArgs) -> Result<ExitCode, Failure>
         let word = if record.accepted { "accepted" } else { "not accepted" };
         progress.line(&format!("{}: {word}", record.id));
     };
-    let document = infradev_accept::run(&executor, &run, &accepting, &on_accept).await?;
+    let accepted = infradev_accept::run(&executor, &run, &accepting, &on_accept).await;
+    let document = session.concluded(&run, accepted)?;
     run.write_document("accept.json", &document)?;
     let folder = run.path().to_path_buf();
     run.finish()?;

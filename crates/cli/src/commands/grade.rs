@@ -17,16 +17,17 @@ use crate::tables::{Cell, Table};
 pub async fn run(global: &Global, args: GradeArgs) -> Result<ExitCode, Failure> {
     let session = Session::new(global, args.running.sandbox.into(), args.running.jobs)?;
     let mut pack = session.load(&args.path)?;
-    let all: Vec<Arc<SealedTask>> = pack.tasks.iter().map(|task| Arc::new(task.task.clone())).collect();
     session::select(&mut pack, &args.tasks)?;
-    let wanted = chosen(&args.patches, &all, |id| pack.tasks.iter().any(|task| task.task.id() == id))?;
+    let tasks: Vec<Arc<SealedTask>> = pack.tasks.iter().map(|task| Arc::new(task.task.clone())).collect();
+    let wanted = chosen(&args.patches, &tasks, &pack.ids)?;
     let plan = session.plan("grade", &pack, &identity(&wanted));
     let executor = session.executor()?;
     let run = session.start(&plan)?;
     let grading = GradePlan { tasks: session::tasks(pack), submissions: wanted };
     let progress = Arc::clone(&session.progress);
     let on_grade = move |grade: &Grade| progress.line(&line(grade));
-    let document = infradev_grade::run(&executor, &run, &grading, &on_grade).await?;
+    let graded = infradev_grade::run(&executor, &run, &grading, &on_grade).await;
+    let document = session.concluded(&run, graded)?;
     run.write_document("grade.json", &document)?;
     let folder = run.path().to_path_buf();
     run.finish()?;
@@ -40,27 +41,18 @@ pub async fn run(global: &Global, args: GradeArgs) -> Result<ExitCode, Failure> 
     Ok(if args.require.is_some() && !all_resolved { ExitCode::from(1) } else { ExitCode::SUCCESS })
 }
 
-/// What `--patches` names, for the tasks that are asked for.
-fn chosen(
-    patches: &str,
-    all: &[Arc<SealedTask>],
-    asked: impl Fn(&str) -> bool,
-) -> Result<Vec<Submission>, Failure> {
+/// What `--patches` names, for the tasks that are asked for; `pack` holds the ids of all.
+fn chosen(patches: &str, asked: &[Arc<SealedTask>], pack: &[String]) -> Result<Vec<Submission>, Failure> {
     let path = Path::new(patches);
     let one_patch = path.is_file() && path.extension().is_some_and(|end| end == "patch" || end == "diff");
-    let of: Vec<Arc<SealedTask>> = all.iter().filter(|task| asked(task.id())).cloned().collect();
-    if one_patch && of.len() != 1 {
-        let ids: Vec<&str> = of.iter().map(|task| task.id()).collect();
-        let message = format!("{patches} is one patch, and {} tasks are asked for", of.len());
-        return Err(Failure::usage(message).hint(format!("name one with --task: {}", ids.join(", "))));
+    let ids = || asked.iter().map(|task| task.id()).collect::<Vec<_>>().join(", ");
+    if one_patch && asked.len() != 1 {
+        let message = format!("{patches} is one patch, and {} tasks are asked for", asked.len());
+        return Err(Failure::usage(message).hint(format!("name one with --task: {}", ids())));
     }
-    // Files may name tasks of the pack that are not asked for.
-    let mut wanted = submissions(patches, if one_patch { &of } else { all })?;
-    wanted.retain(|submission| asked(&submission.task));
+    let wanted = submissions(patches, asked, pack)?;
     if wanted.is_empty() {
-        let ids: Vec<&str> = of.iter().map(|task| task.id()).collect();
-        let message = format!("{patches} holds nothing to grade on {}", ids.join(", "));
-        return Err(Failure::bad_input(message));
+        return Err(Failure::bad_input(format!("{patches} holds nothing to grade on {}", ids())));
     }
     Ok(wanted)
 }

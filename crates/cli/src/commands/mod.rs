@@ -1,11 +1,13 @@
 //! One file a verb.
 
 pub mod accept;
+pub mod contract;
 pub mod doctor;
 pub mod grade;
 pub mod new;
 pub mod probe;
 pub mod probe_gaps;
+pub mod prompt;
 pub mod run;
 pub mod schema;
 pub mod synthesize;

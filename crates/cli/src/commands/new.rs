@@ -1,7 +1,6 @@
 //! `infradev new`.
 
 use std::fs;
-use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -14,6 +13,7 @@ use infradev_store::Home;
 
 use crate::cli::{Global, NewArgs};
 use crate::draft::{self, TaskDraft, TestPart};
+use crate::files::{failed, write_whole};
 use crate::progress::{Shown, counted};
 use crate::report::{self, Failure};
 use crate::session::{self, nearest};
@@ -68,7 +68,13 @@ pub fn run(global: &Global, args: NewArgs) -> Result<ExitCode, Failure> {
     let task_toml = draft.text();
     TaskSpec::parse("task.toml", task_toml.as_bytes())?;
     pack.write(&args.pack)?;
-    write_task(&folder, &task_toml, &draft::spec(&title, &info))?;
+    let texts = [
+        ("task.toml", task_toml.as_str()),
+        ("spec.md", &draft::spec(&title, &info)),
+        ("contract.toml", draft::CONTRACT),
+        ("description.md", &draft::description(&info)),
+    ];
+    write_task(&folder, &texts)?;
 
     let count = |patch: &[u8]| Patch::parse(patch).map_or(0, |patch| patch.files.len() as u32);
     let (golden, official) = (count(&split.golden), count(&split.official));
@@ -243,27 +249,8 @@ fn place(repo: &str) -> String {
     fs::canonicalize(repo).map_or_else(|_| repo.to_string(), |path| path.to_string_lossy().into_owned())
 }
 
-fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> Failure {
-    let path = path.display().to_string();
-    move |error| Failure::fault(format!("cannot write {path}: {error}"))
-}
-
-fn open_to_all(path: &Path, mode: u32) -> Result<(), Failure> {
-    fs::set_permissions(path, fs::Permissions::from_mode(mode)).map_err(failed(path))
-}
-
-fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder).map_err(failed(folder))?;
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed(folder))?;
-    file.write_all(bytes).map_err(failed(path))?;
-    open_to_all(file.path(), 0o644)?;
-    file.persist(path).map_err(|error| failed(path)(error.error))?;
-    Ok(())
-}
-
 /// Makes the folder aside and gives it its name in one step. One that is replaced is there until the new one stands.
-fn write_task(folder: &Path, task_toml: &str, spec: &str) -> Result<(), Failure> {
+fn write_task(folder: &Path, texts: &[(&str, &str)]) -> Result<(), Failure> {
     let tasks: PathBuf = folder.parent().unwrap_or(Path::new(".")).to_path_buf();
     fs::create_dir_all(&tasks).map_err(failed(&tasks))?;
     // Hidden, so that a reader of the pack passes it over.
@@ -273,7 +260,7 @@ fn write_task(folder: &Path, task_toml: &str, spec: &str) -> Result<(), Failure>
         let path = new.join(part);
         fs::create_dir_all(&path).map_err(failed(&path))?;
     }
-    for (name, text) in [("task.toml", task_toml), ("spec.md", spec), ("contract.toml", draft::CONTRACT)] {
+    for (name, text) in texts {
         let path = new.join(name);
         fs::write(&path, text).map_err(failed(&path))?;
     }

@@ -53,15 +53,9 @@ struct Ready {
 
 async fn ready(global: &Global, folder: &Path, sandbox: SandboxWord) -> Result<Ready, Failure> {
     let session = Session::new(global, sandbox.into(), 1)?;
-    let mut tasks = session::tasks(session.load(folder)?);
-    if tasks.len() > 1 {
-        let message = format!("{} is a pack of {} tasks", folder.display(), tasks.len());
-        let folders = tasks.iter().map(|task| format!("{}/tasks/{}", folder.display(), task.id()));
-        let hint = format!("give the folder of one: {}", folders.collect::<Vec<_>>().join(", "));
-        return Err(Failure::usage(message).hint(hint));
-    }
+    let task = session::one(folder, session::tasks(session.load(folder)?), |task| task.id().to_owned())?;
     let executor = session.executor()?;
-    let task = executor.ready(tasks.remove(0)).await?;
+    let task = executor.ready(task).await?;
     Ok(Ready { session, executor, task })
 }
 

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::cli::{Global, RunListArgs, RunShowArgs};
 use crate::commands::{accept, grade};
 use crate::progress::counted;
-use crate::report::{self, Failure};
+use crate::report::{self, Failure, visible};
 use crate::session;
 use crate::tables::{Cell, Table};
 
@@ -25,6 +25,7 @@ enum State {
     Finished,
     Running,
     Unfinished,
+    Refused,
 }
 
 impl State {
@@ -32,6 +33,7 @@ impl State {
         match (view.finished, view.in_use) {
             (true, _) => State::Finished,
             (false, true) => State::Running,
+            (false, false) if refusal(view).is_some() => State::Refused,
             (false, false) => State::Unfinished,
         }
     }
@@ -41,7 +43,16 @@ impl State {
             State::Finished => Cell::good("finished"),
             State::Running => "running".into(),
             State::Unfinished => Cell::odd("unfinished"),
+            State::Refused => Cell::bad("refused"),
         }
+    }
+}
+
+/// Why the verb gave up, where it did so after all else.
+fn refusal(view: &RunView) -> Option<&str> {
+    match view.journal.events.last() {
+        Some((_, RunEvent::Refused { what })) => Some(what),
+        _ => None,
     }
 }
 
@@ -70,6 +81,7 @@ struct RunDocument {
     run: Run,
     folder: String,
     state: State,
+    refused: Option<String>,
     trials: Vec<Trial>,
     damaged: Vec<DamagedLine>,
     grade: Option<GradeDocument>,
@@ -102,6 +114,9 @@ pub fn list(global: &Global, args: RunListArgs) -> Result<ExitCode, Failure> {
         let state = State::of(&view);
         let Run { id, verb, pack, started, .. } = view.run;
         document.runs.push(ListedRun { id, verb, pack, started, state, trials });
+    }
+    for unreadable in runs.unreadable()? {
+        report::warn(unreadable);
     }
     if args.json {
         report::print_json(&document)?;
@@ -194,7 +209,7 @@ fn trials(view: &RunView) -> Vec<Trial> {
                     (order[*place].state, order[*place].evidence) = ("fault", Some(evidence.clone()));
                 }
             }
-            RunEvent::Opened { .. } | RunEvent::Finished => {}
+            RunEvent::Opened { .. } | RunEvent::Refused { .. } | RunEvent::Finished => {}
         }
     }
     order
@@ -213,6 +228,7 @@ fn document(view: RunView) -> Result<RunDocument, Failure> {
     Ok(RunDocument {
         schema: SCHEMA,
         state: State::of(&view),
+        refused: refusal(&view).map(str::to_string),
         trials: trials(&view),
         damaged,
         grade: read(&view, "grade.json")?,
@@ -237,10 +253,17 @@ fn text(document: &RunDocument) -> String {
     let state = match document.state {
         State::Finished => "finished",
         State::Running => "running: a process works on it",
+        State::Unfinished if document.damaged.iter().any(|line| !line.torn) => {
+            "unfinished: its journal is damaged, so that it cannot be resumed; move its folder away to begin anew"
+        }
         State::Unfinished => "unfinished: the same command resumes it",
+        State::Refused => "refused: once its cause is mended, the same command goes on",
     };
     let mut text = String::new();
     let _ = writeln!(text, "{}\n  {state}\n  pack {}", run.id, run.pack);
+    if let Some(what) = &document.refused {
+        let _ = writeln!(text, "  error: {}", visible(what).replace('\n', "\n    "));
+    }
     let _ = writeln!(text, "  command: {}\n  folder: {}", run.command.join(" "), document.folder);
     let finished = document.trials.iter().filter(|trial| trial.state == "finished").count();
     let _ = writeln!(

@@ -97,6 +97,15 @@ tmp_mib = 64
 runs = 1
 "#;
 
+const CONTRACT: &str = r#"schema = 1
+
+[[name]]
+name = "toy.model.triple"
+kind = "function"
+signature = "(x)"
+about = "Three times x."
+"#;
+
 const PACK: &str = r#"schema = 1
 name = "toy"
 version = "0.1.0"
@@ -160,7 +169,7 @@ impl Ground {
             ("pack/repo/tests/test_model.py", BASE_TEST),
             ("pack/tasks/triple/task.toml", TASK),
             ("pack/tasks/triple/spec.md", "# Add triple\n"),
-            ("pack/tasks/triple/contract.toml", "schema = 1\n"),
+            ("pack/tasks/triple/contract.toml", CONTRACT),
             ("pack/tasks/triple/golden.patch", GOLDEN),
             ("pack/tasks/triple/official.patch", OFFICIAL),
             ("pack/tasks/triple/probes/observe_model.py", OBSERVER),

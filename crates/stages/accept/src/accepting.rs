@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::future::try_join_all;
 use infradev_executor::{
-    Ask, DeriveError, Executor, ExecutorError, GoldenChange, ReadyTask, TakenBack, Variant,
+    Ask, ContractReading, DeriveError, Executor, ExecutorError, GoldenChange, ReadyTask, TakenBack, Variant,
 };
 use infradev_model::{
     ACCEPTANCE_SCHEMA, AcceptDocument, Acceptance, Calibration, CaseResult, Class, Classified, SealedTask,
@@ -103,6 +103,7 @@ async fn accept(
     let ready = executor.ready(task).await?;
     let runs = plan.runs.unwrap_or(ready.task.public.spec.acceptance.runs).max(1);
     let patches = Patches::of(&ready)?;
+    let contract = ContractReading::of(&ready.task, &ready.tree.path)?.document().findings;
     let accepting = Accepting { executor, run, ready: &ready, runs, shuffled: plan.shuffled };
     let mut worlds = Vec::new();
     // A hunk that some test notices at one world size need not be tried at the next.
@@ -123,6 +124,7 @@ async fn accept(
         runs,
         shuffled: plan.shuffled,
         worlds,
+        contract,
     };
     Ok(evidence.record())
 }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use infradev_model::{
-    ACCEPTANCE_SCHEMA, Acceptance, AdversarialFinding, Calibration, CaseId, Digest, HunkAt, OfficialCount,
-    ProbeCase, Rejection, Role, SealedTask, Suite, TrialResult, Word, flake_bound, merge,
+    ACCEPTANCE_SCHEMA, Acceptance, AdversarialFinding, Calibration, CaseId, ContractFinding, Digest, HunkAt,
+    OfficialCount, ProbeCase, Rejection, Role, SealedTask, Suite, TrialResult, Word, flake_bound, merge,
 };
 
 /// What was tried at one world size.
@@ -29,6 +29,8 @@ pub(crate) struct Evidence<'a> {
     pub runs: u32,
     pub shuffled: bool,
     pub worlds: Vec<WorldEvidence>,
+    /// What is wrong with the contract and with what an agent reads.
+    pub contract: Vec<ContractFinding>,
 }
 
 impl WorldEvidence {
@@ -112,6 +114,7 @@ impl Evidence<'_> {
         };
         let cases: Vec<ProbeCase> = self.worlds.iter().flat_map(probes).collect();
         let mut reasons = self.golden_reasons();
+        reasons.extend(self.contract.iter().map(ToString::to_string));
         let mut remarks = Vec::new();
         let rejected = self.rejected(&cases, &mut reasons);
         let (adversarial, unstable) = self.adversarial(&mut reasons);

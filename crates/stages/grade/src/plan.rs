@@ -96,8 +96,13 @@ struct Prediction {
     model_patch: Option<String>,
 }
 
-/// Reads what `--patches` names.
-pub fn submissions(patches: &str, tasks: &[Arc<SealedTask>]) -> Result<Vec<Submission>, SubmissionError> {
+/// Reads what `--patches` names, for these tasks. Files may name further tasks of the pack, whose ids are `pack`: what they
+/// hold for those is checked and left out.
+pub fn submissions(
+    patches: &str,
+    tasks: &[Arc<SealedTask>],
+    pack: &[String],
+) -> Result<Vec<Submission>, SubmissionError> {
     let each = |name: &str, content: Content| {
         let all = tasks.iter().map(|task| Submission {
             task: task.id().to_string(),
@@ -115,9 +120,9 @@ pub fn submissions(patches: &str, tasks: &[Arc<SealedTask>]) -> Result<Vec<Submi
     }
     let path = Path::new(patches);
     if path.is_dir() {
-        folder(path, tasks)
+        folder(path, pack).map(|found| asked(found, tasks))
     } else if path.is_file() && patches.ends_with(".jsonl") {
-        predictions(path, tasks)
+        predictions(path, tasks, pack)
     } else if path.is_file()
         && (patches.ends_with(".patch") || patches.ends_with(".diff"))
         && tasks.len() == 1
@@ -147,21 +152,22 @@ fn read(path: &Path) -> Result<Vec<u8>, SubmissionError> {
     std::fs::read(path).map_err(|source| SubmissionError::Io { path: path.to_path_buf(), source })
 }
 
-fn known(
-    path: &Path,
-    line: Option<usize>,
-    task: &str,
-    tasks: &[Arc<SealedTask>],
-) -> Result<(), SubmissionError> {
-    if tasks.iter().any(|known| known.id() == task) {
+/// Those on the tasks that are asked for.
+fn asked(mut submissions: Vec<Submission>, tasks: &[Arc<SealedTask>]) -> Vec<Submission> {
+    submissions.retain(|submission| tasks.iter().any(|task| task.id() == submission.task));
+    submissions
+}
+
+fn known(path: &Path, line: Option<usize>, task: &str, pack: &[String]) -> Result<(), SubmissionError> {
+    if pack.iter().any(|known| known == task) {
         return Ok(());
     }
-    let known = tasks.iter().map(|task| task.id().to_string()).collect();
+    let known = pack.to_vec();
     Err(SubmissionError::NoTask { path: path.to_path_buf(), line, task: task.to_string(), known })
 }
 
 /// `<task>.patch`, submitted under the folder's name, and `<name>/<task>.patch`.
-fn folder(path: &Path, tasks: &[Arc<SealedTask>]) -> Result<Vec<Submission>, SubmissionError> {
+fn folder(path: &Path, pack: &[String]) -> Result<Vec<Submission>, SubmissionError> {
     let io = |path: &Path| {
         let path = path.to_path_buf();
         move |source| SubmissionError::Io { path, source }
@@ -181,7 +187,7 @@ fn folder(path: &Path, tasks: &[Arc<SealedTask>]) -> Result<Vec<Submission>, Sub
             return Ok(());
         }
         let task = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-        known(file, None, &task, tasks)?;
+        known(file, None, &task, pack)?;
         if let Some(first) = seen.insert((task.clone(), name.clone()), file.to_path_buf()) {
             return Err(SubmissionError::SecondFile { path: file.to_path_buf(), first, name, task });
         }
@@ -206,7 +212,11 @@ fn folder(path: &Path, tasks: &[Arc<SealedTask>]) -> Result<Vec<Submission>, Sub
     Ok(submissions)
 }
 
-fn predictions(path: &Path, tasks: &[Arc<SealedTask>]) -> Result<Vec<Submission>, SubmissionError> {
+fn predictions(
+    path: &Path,
+    tasks: &[Arc<SealedTask>],
+    pack: &[String],
+) -> Result<Vec<Submission>, SubmissionError> {
     let bytes = read(path)?;
     let file = path.display().to_string();
     let text = format::utf8(&file, &bytes)?;
@@ -220,7 +230,7 @@ fn predictions(path: &Path, tasks: &[Arc<SealedTask>]) -> Result<Vec<Submission>
             error
         })?;
         let Prediction { instance_id: task, model_name_or_path: name, model_patch } = prediction;
-        known(path, Some(number), &task, tasks)?;
+        known(path, Some(number), &task, pack)?;
         if name.trim().is_empty() || name.contains(char::is_control) {
             return Err(SubmissionError::Name { path: path.to_path_buf(), line: number });
         }
@@ -252,5 +262,5 @@ fn predictions(path: &Path, tasks: &[Arc<SealedTask>]) -> Result<Vec<Submission>
             }
         }
     }
-    Ok(submissions)
+    Ok(asked(submissions, tasks))
 }

@@ -5,7 +5,7 @@ use ruff_python_ast::{CmpOp, Expr, Stmt};
 
 use super::walk::{Edits, Site, call_statement, callee, segments};
 
-pub(super) fn statement(_: &Site<'_>, statement: &Stmt, edits: &mut Edits) {
+pub(super) fn statement(_: &Site<'_>, statement: &Stmt, edits: &mut Edits<'_>) {
     match statement {
         Stmt::Expr(_) => {
             let Some(call) = call_statement(statement) else { return };
@@ -42,7 +42,7 @@ pub(super) fn statement(_: &Site<'_>, statement: &Stmt, edits: &mut Edits) {
 }
 
 /// `if key in cache` always holds.
-fn assumed_hit(test: &Expr, edits: &mut Edits) {
+fn assumed_hit(test: &Expr, edits: &mut Edits<'_>) {
     let Expr::Compare(compare) = test else { return };
     let ([op], [container]) = (&*compare.ops, &*compare.comparators) else { return };
     if is_cache(container) {

@@ -100,7 +100,7 @@ fn snake_case(name: &str) -> String {
     snake
 }
 
-pub(super) fn statement(site: &Site<'_>, statement: &Stmt, edits: &mut Edits) {
+pub(super) fn statement(site: &Site<'_>, statement: &Stmt, edits: &mut Edits<'_>) {
     if let Some(call) = call_statement(statement)
         && let Some(transfer) = transfer(call)
     {
@@ -129,7 +129,7 @@ fn is_idempotent(site: &Site<'_>, call: &ExprCall) -> bool {
 }
 
 /// A collective inside an expression: its input stands for its result.
-pub(super) fn call(site: &Site<'_>, call: &ExprCall, edits: &mut Edits) {
+pub(super) fn call(site: &Site<'_>, call: &ExprCall, edits: &mut Edits<'_>) {
     let Some(transfer) = transfer(call) else { return };
     reduce_op_left_out(site, call, transfer, edits);
     // Dropped as a statement.
@@ -152,7 +152,7 @@ pub(super) fn call(site: &Site<'_>, call: &ExprCall, edits: &mut Edits) {
 }
 
 /// `all_reduce` without an operator sums; the maximum is taken instead.
-fn reduce_op_left_out(site: &Site<'_>, call: &ExprCall, transfer: Transfer, edits: &mut Edits) {
+fn reduce_op_left_out(site: &Site<'_>, call: &ExprCall, transfer: Transfer, edits: &mut Edits<'_>) {
     let Expr::Attribute(function) = &*call.func else { return };
     let owner = site.text(&*function.value);
     let of_torch = matches!(owner, "dist" | "torch.distributed" | "distributed" | "torch_dist");
@@ -174,7 +174,7 @@ fn reduce_op_left_out(site: &Site<'_>, call: &ExprCall, transfer: Transfer, edit
     }
 }
 
-pub(super) fn expression(site: &Site<'_>, expr: &Expr, edits: &mut Edits) {
+pub(super) fn expression(site: &Site<'_>, expr: &Expr, edits: &mut Edits<'_>) {
     match expr {
         Expr::Attribute(attribute) if segments(&attribute.value).last() == Some(&"ReduceOp") => {
             let others: &[&str] = match attribute.attr.as_str() {
@@ -243,7 +243,7 @@ pub(super) fn is_world_size(expr: &Expr) -> bool {
         || (last == "size" && owners.last().is_some_and(|owner| owner.ends_with("group") || *owner == "pg"))
 }
 
-fn missing_division(site: &Site<'_>, binary: &ExprBinOp, edits: &mut Edits) {
+fn missing_division(site: &Site<'_>, binary: &ExprBinOp, edits: &mut Edits<'_>) {
     if matches!(binary.op, Arithmetic::Div | Arithmetic::FloorDiv)
         && is_world_size(&binary.right)
         && let Some(operator) = site.operator(binary.left.end(), binary.right.start())
@@ -252,7 +252,7 @@ fn missing_division(site: &Site<'_>, binary: &ExprBinOp, edits: &mut Edits) {
     }
 }
 
-fn missing_division_statement(site: &Site<'_>, statement: &Stmt, edits: &mut Edits) {
+fn missing_division_statement(site: &Site<'_>, statement: &Stmt, edits: &mut Edits<'_>) {
     match statement {
         Stmt::AugAssign(assign)
             if matches!(assign.op, Arithmetic::Div | Arithmetic::FloorDiv)
@@ -295,7 +295,7 @@ fn is_division(call: &ExprCall) -> bool {
 const ON_RANK_ZERO: &str = "__import__(\"os\").environ.get(\"RANK\", \"0\") == \"0\"";
 
 /// In functions that deal with ranks: an effect that is left to rank 0. A collective would only hang.
-fn rank_zero_only(site: &Site<'_>, statement: &Stmt, edits: &mut Edits) {
+fn rank_zero_only(site: &Site<'_>, statement: &Stmt, edits: &mut Edits<'_>) {
     if site.function().is_none() || site.in_constructor() || !deals_with_ranks(site.function_text()) {
         return;
     }
@@ -305,10 +305,6 @@ fn rank_zero_only(site: &Site<'_>, statement: &Stmt, edits: &mut Edits) {
                 matches!(callee(call), "append" | "extend" | "add" | "wait" | "synchronize" | "insert");
             transfer(call).is_none() && !container && !quiet::is_talk(call) && callee(call) != "__init__"
         }),
-        Stmt::Assign(assign) => {
-            assign.targets.iter().all(|t| t.is_attribute_expr() || t.is_subscript_expr())
-                && !contains_transfer(&assign.value)
-        }
         Stmt::AugAssign(assign) => !assign.target.is_name_expr() && !contains_transfer(&assign.value),
         _ => false,
     };

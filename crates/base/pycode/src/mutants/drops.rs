@@ -10,7 +10,7 @@ use super::walk::{Edits, Site, call_statement, callee, segments};
 use crate::definitions::{Node, Scope, decorator_name, walk};
 use crate::module::Module;
 
-pub(super) fn statement(site: &Site<'_>, statement: &Stmt, edits: &mut Edits) {
+pub(super) fn statement(site: &Site<'_>, statement: &Stmt, edits: &mut Edits<'_>) {
     match statement {
         Stmt::If(conditional) => {
             if is_guard(conditional) {
@@ -57,7 +57,7 @@ fn is_guard(conditional: &StmtIf) -> bool {
 }
 
 /// A keyword argument is left out, where that does not end in a `TypeError` that the file itself lets one foresee.
-pub(super) fn call(site: &Site<'_>, call: &ExprCall, edits: &mut Edits) {
+pub(super) fn call(site: &Site<'_>, call: &ExprCall, edits: &mut Edits<'_>) {
     for keyword in &call.arguments.keywords {
         let Some(name) = &keyword.arg else { continue };
         // A device is the same where there is but one; `zip(strict=True)` only checks.
@@ -72,7 +72,7 @@ pub(super) fn call(site: &Site<'_>, call: &ExprCall, edits: &mut Edits) {
 }
 
 /// Decorators without which the definition is not one of its kind any more are kept.
-pub(super) fn decorators(decorators: &[Decorator], edits: &mut Edits) {
+pub(super) fn decorators(decorators: &[Decorator], edits: &mut Edits<'_>) {
     for decorator in decorators {
         let name = decorator_name(decorator);
         let kind = matches!(
@@ -99,6 +99,11 @@ pub(super) fn decorators(decorators: &[Decorator], edits: &mut Edits) {
                     | "fixture"
                     | "unique"
                     | "total_ordering"
+                    | "jit"
+                    | "njit"
+                    | "autotune"
+                    | "heuristics"
+                    | "script"
             )
         );
         if !kind && !name.contains(&"pytest") {

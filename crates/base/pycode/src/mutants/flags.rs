@@ -6,7 +6,7 @@ use ruff_python_ast::{CmpOp, Expr, ExprCall, Stmt, UnaryOp};
 use super::walk::{Edits, Site};
 use crate::definitions::dotted;
 
-pub(super) fn statement(_: &Site<'_>, statement: &Stmt, edits: &mut Edits) {
+pub(super) fn statement(_: &Site<'_>, statement: &Stmt, edits: &mut Edits<'_>) {
     match statement {
         Stmt::If(conditional) => {
             ignored(&conditional.test, edits);
@@ -27,7 +27,7 @@ pub(super) fn statement(_: &Site<'_>, statement: &Stmt, edits: &mut Edits) {
     }
 }
 
-pub(super) fn expression(site: &Site<'_>, expr: &Expr, edits: &mut Edits) {
+pub(super) fn expression(site: &Site<'_>, expr: &Expr, edits: &mut Edits<'_>) {
     match expr {
         Expr::If(conditional) => {
             ignored(&conditional.test, edits);
@@ -45,7 +45,7 @@ pub(super) fn expression(site: &Site<'_>, expr: &Expr, edits: &mut Edits) {
 }
 
 /// Each flag in a condition is taken for off: a name or an attribute asked for its truth, or whether it is `None`.
-fn ignored(test: &Expr, edits: &mut Edits) {
+fn ignored(test: &Expr, edits: &mut Edits<'_>) {
     match test {
         Expr::BoolOp(boolean) => boolean.values.iter().for_each(|value| ignored(value, edits)),
         Expr::UnaryOp(unary) if unary.op == UnaryOp::Not => ignored(&unary.operand, edits),
@@ -69,13 +69,13 @@ fn ignored(test: &Expr, edits: &mut Edits) {
 }
 
 /// A condition between two paths always goes one way. That a flag is off is [`ignored`]'s.
-fn forced(test: &Expr, edits: &mut Edits) {
+fn forced(test: &Expr, edits: &mut Edits<'_>) {
     edits.replace(Operator::FallbackAlways, test, "False");
     edits.replace(Operator::FallbackAlways, test, "True");
 }
 
 /// A flag that is handed on to a call arrives as off.
-fn handed_on(site: &Site<'_>, call: &ExprCall, edits: &mut Edits) {
+fn handed_on(site: &Site<'_>, call: &ExprCall, edits: &mut Edits<'_>) {
     let Some(function) = site.function() else { return };
     for keyword in &call.arguments.keywords {
         let names = dotted(&keyword.value);

@@ -100,7 +100,7 @@ pub(super) fn is_group(expr: &Expr) -> bool {
     }
 }
 
-pub(super) fn call(site: &Site<'_>, call: &ExprCall, edits: &mut Edits) {
+pub(super) fn call(site: &Site<'_>, call: &ExprCall, edits: &mut Edits<'_>) {
     let name = callee(call);
     let function = site.function().map(|function| Span::from(function.range()));
     if is_getter(name)

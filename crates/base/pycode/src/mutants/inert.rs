@@ -79,8 +79,8 @@ impl Transformer for Behave {
 
     fn visit_expr(&self, expr: &mut Expr) {
         if let Expr::Call(call) = expr {
-            match segments(&call.func).last().copied() {
-                Some("cast") if call.arguments.args.len() == 2 => {
+            match segments(&call.func).as_slice() {
+                ["cast"] | ["typing" | "t", "cast"] if call.arguments.args.len() == 2 => {
                     let value = call.arguments.args[1].clone();
                     *expr = value;
                     return self.visit_expr(expr);

@@ -15,6 +15,8 @@ pub(super) struct Hunk {
 #[derive(Debug)]
 pub(super) struct AddedLines {
     hunks: Vec<Hunk>,
+    /// Golden adds the file.
+    is_whole: bool,
     /// Spans of golden's lines that are kept and not blank.
     kept: Vec<Span>,
 }
@@ -22,7 +24,9 @@ pub(super) struct AddedLines {
 impl AddedLines {
     /// The hunks are those of `git diff -U0`: Myers' algorithm, then git's rule for hunks that could slide.
     pub(super) fn between(base: Option<&str>, golden: &str) -> AddedLines {
-        let Some(base) = base else { return AddedLines { hunks: Vec::new(), kept: Vec::new() } };
+        let Some(base) = base else {
+            return AddedLines { hunks: Vec::new(), is_whole: true, kept: Vec::new() };
+        };
         let input = InternedInput::new(base, golden);
         let mut diff = Diff::compute(Algorithm::Myers, &input);
         diff.postprocess_lines(&input);
@@ -46,12 +50,18 @@ impl AddedLines {
             .map(|line| Span { start: golden_lines[line], end: golden_lines[line + 1] })
             .filter(|line| !golden[line.range()].trim().is_empty())
             .collect();
-        AddedLines { hunks, kept }
+        AddedLines { hunks, is_whole: false, kept }
     }
 
     /// In the order of the text; none where golden adds the file.
     pub(super) fn hunks(&self) -> &[Hunk] {
         &self.hunks
+    }
+
+    /// Whether a span touches some line that golden added.
+    pub(super) fn touch(&self, span: Span) -> bool {
+        let first = self.hunks.partition_point(|hunk| hunk.golden.end <= span.start);
+        self.is_whole || self.hunks.get(first).is_some_and(|hunk| hunk.golden.start < span.end)
     }
 
     /// Whether a span touches no line that golden kept; blank lines don't count.

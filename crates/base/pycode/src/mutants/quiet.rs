@@ -15,9 +15,8 @@ pub(super) fn is_talk(call: &ExprCall) -> bool {
     match name {
         "print" | "print_rank_0" | "print_rank_last" | "print_rank0" | "warn" | "warn_once"
         | "warn_rank_0" => true,
-        "debug" | "info" | "warning" | "error" | "critical" | "exception" | "fatal" | "warning_once"
-        | "info_once" | "debug_once" | "warning_rank_0" => of_a_logger || segments.len() > 1,
-        "log" => of_a_logger,
+        "debug" | "info" | "warning" | "error" | "critical" | "exception" | "fatal" | "log" => of_a_logger,
+        "warning_once" | "info_once" | "debug_once" | "warning_rank_0" => true,
         _ => {
             ["log_", "print_", "nvtx_", "warn_"].iter().any(|prefix| name.starts_with(prefix))
                 && !name.starts_with("log_prob")

@@ -9,7 +9,7 @@ use ruff_text_size::{Ranged, TextRange};
 use super::collectives::is_world_size;
 use super::walk::{Edits, Site};
 
-pub(super) fn statement(site: &Site<'_>, statement: &Stmt, edits: &mut Edits) {
+pub(super) fn statement(site: &Site<'_>, statement: &Stmt, edits: &mut Edits<'_>) {
     let Stmt::AugAssign(assign) = statement else { return };
     if is_text_or_list(&assign.value) {
         return;
@@ -24,7 +24,7 @@ pub(super) fn statement(site: &Site<'_>, statement: &Stmt, edits: &mut Edits) {
     }
 }
 
-pub(super) fn expression(site: &Site<'_>, expr: &Expr, edits: &mut Edits) {
+pub(super) fn expression(site: &Site<'_>, expr: &Expr, edits: &mut Edits<'_>) {
     match expr {
         Expr::Compare(compare) => comparison(site, compare, edits),
         Expr::BinOp(binary) => binary_operator(site, binary, edits),
@@ -74,7 +74,7 @@ pub(super) fn expression(site: &Site<'_>, expr: &Expr, edits: &mut Edits) {
     }
 }
 
-fn comparison(site: &Site<'_>, compare: &ExprCompare, edits: &mut Edits) {
+fn comparison(site: &Site<'_>, compare: &ExprCompare, edits: &mut Edits<'_>) {
     // Where both paths are forced, the contrary of the condition says no more.
     let is_forced = edits.has(Operator::FallbackAlways, compare);
     let mut left = compare.left.end();
@@ -101,7 +101,7 @@ fn comparison(site: &Site<'_>, compare: &ExprCompare, edits: &mut Edits) {
     }
 }
 
-fn binary_operator(site: &Site<'_>, binary: &ExprBinOp, edits: &mut Edits) {
+fn binary_operator(site: &Site<'_>, binary: &ExprBinOp, edits: &mut Edits<'_>) {
     let by_ranks =
         matches!(binary.op, Arithmetic::Div | Arithmetic::FloorDiv) && is_world_size(&binary.right);
     if by_ranks || is_text_or_list(&binary.left) || is_text_or_list(&binary.right) {

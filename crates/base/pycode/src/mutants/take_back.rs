@@ -85,7 +85,7 @@ impl<'a> Visitor<'a> for Calls<'a> {
 }
 
 /// A new call that stands as a statement is dropped.
-pub(super) fn statement(statement: &Stmt, edits: &mut Edits) {
+pub(super) fn statement(statement: &Stmt, edits: &mut Edits<'_>) {
     let Stmt::Expr(expr) = statement else { return };
     let call = match &*expr.value {
         Expr::Await(awaited) => &awaited.value,
@@ -97,7 +97,7 @@ pub(super) fn statement(statement: &Stmt, edits: &mut Edits) {
 }
 
 /// A call is made as the same function of base made it: with its arguments, or of its callee with the same arguments.
-pub(super) fn call(site: &Site<'_>, call: &ExprCall, edits: &mut Edits) {
+pub(super) fn call(site: &Site<'_>, call: &ExprCall, edits: &mut Edits<'_>) {
     let (name, golden) = (site.function_name(), site.function_text());
     let of_python = matches!(
         callee(call),
@@ -136,8 +136,7 @@ pub(super) fn call(site: &Site<'_>, call: &ExprCall, edits: &mut Edits) {
     );
     let (function, arguments) = (site.module.text(&*call.func), site.module.text(&call.arguments));
     let mut gone = site.base_calls.gone(&name, golden).filter(|was| {
-        was.callee == function
-            || (!of_python && was.arguments == arguments && was.arguments.len() > "(x)".len())
+        was.callee == function || (!of_python && was.arguments == arguments && call.arguments.len() > 1)
     });
     if let Some(was) = gone.next() {
         edits.replace(Operator::TakeBackCall, call, was.text);

@@ -6,7 +6,7 @@ use ruff_text_size::{Ranged, TextRange};
 
 use super::walk::{Edits, Site, callee, segments};
 
-pub(super) fn statement(site: &Site<'_>, statement: &Stmt, edits: &mut Edits) {
+pub(super) fn statement(site: &Site<'_>, statement: &Stmt, edits: &mut Edits<'_>) {
     match statement {
         Stmt::Delete(delete) if delete.targets.iter().all(Expr::is_name_expr) => {
             edits.drop(Operator::NoFree, statement);
@@ -86,7 +86,7 @@ fn is_wait(name: &str) -> bool {
         || (name.starts_with("finish_") && name.contains("sync"))
 }
 
-pub(super) fn call(site: &Site<'_>, call: &ExprCall, edits: &mut Edits) {
+pub(super) fn call(site: &Site<'_>, call: &ExprCall, edits: &mut Edits<'_>) {
     let name = callee(call);
     let arguments = &call.arguments;
     let without = arguments.args.is_empty() && arguments.keywords.is_empty();
@@ -147,7 +147,7 @@ pub(super) fn call(site: &Site<'_>, call: &ExprCall, edits: &mut Edits) {
 }
 
 /// A view as the value of a statement becomes a copy.
-fn copied_view(site: &Site<'_>, value: &Expr, edits: &mut Edits) {
+fn copied_view(site: &Site<'_>, value: &Expr, edits: &mut Edits<'_>) {
     let Expr::Call(call) = value else { return };
     if matches!(callee(call), "view" | "view_as" | "narrow" | "from_numpy" | "as_strided")
         && call.func.is_attribute_expr()
@@ -156,7 +156,7 @@ fn copied_view(site: &Site<'_>, value: &Expr, edits: &mut Edits) {
     }
 }
 
-pub(super) fn expression(site: &Site<'_>, expr: &Expr, edits: &mut Edits) {
+pub(super) fn expression(site: &Site<'_>, expr: &Expr, edits: &mut Edits<'_>) {
     match expr {
         Expr::Attribute(attribute) => {
             let owner = segments(&attribute.value);

@@ -9,12 +9,14 @@ use ruff_python_ast::{Decorator, Expr, ExprAttribute, ExprCall, Keyword, Paramet
 use ruff_text_size::{Ranged, TextRange, TextSize};
 
 use super::groups::Groups;
+use super::lines::AddedLines;
 use super::take_back::BaseCalls;
 use super::{Edit, caches, collectives, drops, flags, groups, quiet, swaps, take_back, tensors};
+use crate::definitions::is_jit_kernel;
 use crate::module::{Module, Span};
 
-/// All edits that the operators propose, on any line.
-pub(super) fn edits(module: &Module, base: Option<&Module>) -> Vec<Edit> {
+/// All edits that the operators propose for added lines.
+pub(super) fn edits(module: &Module, base: Option<&Module>, added: &AddedLines) -> Vec<Edit> {
     let mut walk = Walk {
         site: Site {
             module,
@@ -23,7 +25,7 @@ pub(super) fn edits(module: &Module, base: Option<&Module>) -> Vec<Edit> {
             scopes: Vec::new(),
             groups: OnceCell::new(),
         },
-        edits: Edits { found: Vec::new() },
+        edits: Edits { added, found: Vec::new() },
     };
     walk.visit_body(module.body());
     walk.edits.found
@@ -82,6 +84,11 @@ impl<'a> Site<'a> {
         matches!(name, Some("__init__" | "__post_init__" | "__new__" | "__init_subclass__" | "__set_name__"))
     }
 
+    /// Whether the innermost function is compiled from its source: its arithmetic is of addresses, and no swap of it lasts.
+    fn in_kernel(&self) -> bool {
+        self.function().is_some_and(is_jit_kernel)
+    }
+
     /// The process groups that the file names.
     pub(super) fn groups(&self) -> &Groups<'a> {
         self.groups.get_or_init(|| Groups::of(self.module))
@@ -134,13 +141,17 @@ impl<'a> Site<'a> {
 }
 
 /// The edits proposed so far.
-pub(super) struct Edits {
+pub(super) struct Edits<'a> {
+    added: &'a AddedLines,
     found: Vec<Edit>,
 }
 
-impl Edits {
+impl Edits<'_> {
     pub(super) fn replace(&mut self, operator: Operator, what: &impl Ranged, text: impl Into<String>) {
-        self.found.push(Edit { span: Span::from(what.range()), text: Some(text.into()), operator });
+        let span = Span::from(what.range());
+        if self.added.hold(span) {
+            self.found.push(Edit { span, text: Some(text.into()), operator });
+        }
     }
 
     /// Whether an operator has proposed something for just this part.
@@ -189,13 +200,24 @@ pub(super) fn call_statement(statement: &Stmt) -> Option<&ExprCall> {
     statement.as_expr_stmt().and_then(|expr| expr.value.as_call_expr())
 }
 
+fn is_plain_index(index: &Expr) -> bool {
+    match index {
+        Expr::NumberLiteral(_) => true,
+        Expr::UnaryOp(unary) => unary.operand.is_number_literal_expr(),
+        _ => false,
+    }
+}
+
 struct Walk<'a> {
     site: Site<'a>,
-    edits: Edits,
+    edits: Edits<'a>,
 }
 
 impl<'a> Visitor<'a> for Walk<'a> {
     fn visit_stmt(&mut self, statement: &'a Stmt) {
+        if !self.edits.added.touch(Span::from(statement.range())) {
+            return;
+        }
         let (site, edits) = (&self.site, &mut self.edits);
         match statement {
             Stmt::FunctionDef(function) if quiet::is_for_people(&function.name) => return,
@@ -223,7 +245,9 @@ impl<'a> Visitor<'a> for Walk<'a> {
         collectives::statement(site, statement, edits);
         drops::statement(site, statement, edits);
         flags::statement(site, statement, edits);
-        swaps::statement(site, statement, edits);
+        if !site.in_kernel() {
+            swaps::statement(site, statement, edits);
+        }
         take_back::statement(statement, edits);
         tensors::statement(site, statement, edits);
         match statement {
@@ -233,14 +257,18 @@ impl<'a> Visitor<'a> for Walk<'a> {
     }
 
     fn visit_expr(&mut self, expr: &'a Expr) {
-        if matches!(expr, Expr::FString(_) | Expr::TString(_)) {
+        let is_touched = self.edits.added.touch(Span::from(expr.range()));
+        if !is_touched || matches!(expr, Expr::FString(_) | Expr::TString(_)) {
             return;
+        }
+        // `x[0]` and `shape[-1]` are structure; another index fails at once.
+        if let Expr::Subscript(subscript) = expr
+            && is_plain_index(&subscript.slice)
+        {
+            return self.visit_expr(&subscript.value);
         }
         let (site, edits) = (&self.site, &mut self.edits);
         if let Expr::Call(call) = expr {
-            if quiet::is_talk(call) {
-                return;
-            }
             collectives::call(site, call, edits);
             drops::call(site, call, edits);
             groups::call(site, call, edits);
@@ -249,7 +277,9 @@ impl<'a> Visitor<'a> for Walk<'a> {
         }
         collectives::expression(site, expr, edits);
         flags::expression(site, expr, edits);
-        swaps::expression(site, expr, edits);
+        if !site.in_kernel() {
+            swaps::expression(site, expr, edits);
+        }
         tensors::expression(site, expr, edits);
         visitor::walk_expr(self, expr);
     }

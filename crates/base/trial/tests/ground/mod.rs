@@ -95,6 +95,7 @@ impl Ground {
                 spec,
                 description: String::new(),
                 contract: Contract::default(),
+                pull_request: None,
                 environment,
                 base: BaseSource::Folder(repo),
             },

@@ -176,6 +176,7 @@ impl DraftedChange {
             public: PublicTask {
                 spec,
                 description: String::new(),
+                pull_request: None,
                 contract: Contract::default(),
                 environment,
                 base: source,

@@ -35,3 +35,25 @@ def requests_with_a_common_prefix_hold_it_once(worlds, rng):
     each = TAIL + NEW - 1
     expect.between(seen["computed"], PREFIX + REQUESTS * each, PREFIX + REQUESTS * (each + BLOCK))
     expect.between(again["computed"], REQUESTS * each, REQUESTS * (each + BLOCK))
+
+
+@case(worlds=[1], checks="memory")
+def a_pool_of_one_prefix_and_what_each_request_adds_serves_all_at_once(worlds, rng):
+    """Room for one copy of the prefix, in an engine that is metered from before it is built: copies made elsewhere, or laid
+    by beforehand, show as well as copies made while serving."""
+    w = worlds.open()
+    w.observe("observe_engine.build", model=MODEL, engine=dict(block_size=BLOCK, num_blocks=2 * PREFIX // BLOCK))
+    warm = [int(t) for t in rng.integers(128, size=PREFIX)]
+    w.observe("observe_engine.generate", prompts=[warm], max_tokens=NEW)  # what a first forward allocates for good
+
+    blocks = PREFIX // BLOCK + REQUESTS  # each request has one block of its own: its tail and its new tokens fit in there
+    prefix = [int(t) for t in rng.integers(128, size=PREFIX)]
+    prompts = [prefix + [int(t) for t in rng.integers(128, size=TAIL)] for _ in range(REQUESTS)]
+    with w.meter.memory() as held:
+        w.observe("observe_engine.build", model=MODEL, engine=dict(block_size=BLOCK, num_blocks=blocks))
+        # A step computes the prefix, the next the tails and a first token each; NEW - 1 more tokens follow. One step more
+        # for an engine that tells requests of a known prefix only after the step in which it became known.
+        seen = w.observe("observe_engine.start", prompts=prompts, max_tokens=NEW, steps=NEW + 2)[0]
+    expect.equal(seen["unfinished"], 0)
+    # The pool is 7.5 MiB and the model 1; fourteen prefixes are 56.
+    expect.between(held.peak_bytes, 0, blocks * BLOCK * TOKEN_BYTES + 24 * MIB)

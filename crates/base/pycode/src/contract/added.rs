@@ -1,0 +1,232 @@
+//! The names that a change adds, read off both trees' versions of the files that it touches.
+
+use infradev_model::NameKind;
+
+use super::outline::{Class, Function, Outline};
+use super::tree::{Object, SourceTree};
+
+/// A name that golden has and base has not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AddedName {
+    /// The dotted name that leads to it; a flag or an environment variable as it is written.
+    pub name: String,
+    /// The last part: what a test writes.
+    pub word: String,
+    /// What it is.
+    pub kind: AddedKind,
+    /// Where it stands.
+    pub object: Object,
+    /// Line in golden's file, from 1.
+    pub line: usize,
+    /// Its signature or declaration, where there is one.
+    pub signature: Option<String>,
+    /// The first line of its docstring: golden's own words, for the author only.
+    pub about: Option<String>,
+}
+
+/// What an added name is: one of the contract's kinds, or a part of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum AddedKind {
+    /// Of one of the contract's kinds.
+    Name(NameKind),
+    /// A parameter of a function that base has.
+    Parameter,
+    /// A key of a dictionary.
+    Key,
+}
+
+impl AddedName {
+    /// The dotted name of what holds it: the function of a parameter or key, the class of a member.
+    pub fn owner(&self) -> Option<&str> {
+        self.name.rsplit_once('.').map(|(owner, _)| owner)
+    }
+}
+
+/// Ends of the names of classes whose fields are settings.
+const SETTINGS: [&str; 6] = ["Config", "Configuration", "Args", "Arguments", "Settings", "Options"];
+
+/// All names that the change adds, in the order of files and names.
+///
+/// `files` are the paths that golden adds or changes.
+pub fn added(base: &SourceTree<'_>, golden: &SourceTree<'_>, files: &[String]) -> Vec<AddedName> {
+    let mut found = Vec::new();
+    for file in files {
+        let (Some(after), Some(module)) = (golden.outline(file), golden.module_name(file)) else { continue };
+        let before = base.outline(file);
+        let is_new = before.is_none();
+        let before = before.map(|outline| (*outline).clone()).unwrap_or_default();
+        if is_new {
+            found.push(AddedName {
+                word: module.rsplit('.').next().unwrap_or(&module).to_owned(),
+                name: module.clone(),
+                kind: AddedKind::Name(NameKind::Module),
+                object: Object { file: file.clone(), name: String::new() },
+                line: 1,
+                signature: None,
+                about: None,
+            });
+        }
+        Comparison { file, module: &module, before: &before, after: &after, found: &mut found }.run();
+    }
+    found
+}
+
+struct Comparison<'a> {
+    file: &'a str,
+    module: &'a str,
+    before: &'a Outline,
+    after: &'a Outline,
+    found: &'a mut Vec<AddedName>,
+}
+
+impl Comparison<'_> {
+    fn run(&mut self) {
+        let (before, after) = (self.before, self.after);
+        for (name, class) in &after.classes {
+            let old = before.classes.get(name);
+            if old.is_none() {
+                let signature = Some(class_signature(after, name, class));
+                self.push(name, NameKind::Class, class.line, signature, class.about.clone());
+            }
+            let last = name.rsplit('.').next().unwrap_or(name);
+            let settings = class.is_record && SETTINGS.iter().any(|end| last.ends_with(end));
+            for (variable, held) in &class.variables {
+                if old.is_none_or(|old| !old.variables.contains_key(variable))
+                    && !before.functions.contains_key(&format!("{name}.{variable}"))
+                {
+                    let field = class.fields.contains(variable);
+                    let kind = if settings && field { NameKind::Setting } else { NameKind::Attribute };
+                    let name = format!("{name}.{variable}");
+                    self.push(&name, kind, held.line, held.declared.clone(), None);
+                }
+            }
+        }
+        for (name, function) in &after.functions {
+            match before.functions.get(name) {
+                None => self.function(name, function),
+                Some(old) => {
+                    for parameter in &function.parameters {
+                        if !old.parameters.iter().any(|known| known.name == parameter.name) {
+                            self.parameter(name, function, &parameter.name, &parameter.text);
+                        }
+                    }
+                }
+            }
+        }
+        for (name, variable) in &after.variables {
+            if !before.variables.contains_key(name) && name != "__all__" {
+                self.push(name, NameKind::Attribute, variable.line, variable.declared.clone(), None);
+            }
+        }
+        for (flag, word) in &after.flags {
+            if !before.flags.contains_key(flag) {
+                self.word(flag, NameKind::Flag, word.line);
+            }
+        }
+        for (variable, word) in &after.environment {
+            if !before.environment.contains_key(variable) {
+                self.word(variable, NameKind::Variable, word.line);
+            }
+        }
+        for (key, word) in &after.keys {
+            if !before.keys.contains_key(key) && is_word(key) {
+                let gap = if word.within.is_empty() { "" } else { "." };
+                self.found.push(AddedName {
+                    name: format!("{}{gap}{}.{key}", self.module, word.within),
+                    word: key.clone(),
+                    kind: AddedKind::Key,
+                    object: Object { file: self.file.to_owned(), name: word.within.clone() },
+                    line: word.line,
+                    signature: None,
+                    about: None,
+                });
+            }
+        }
+    }
+
+    fn function(&mut self, name: &str, function: &Function) {
+        let last = name.rsplit('.').next().unwrap_or(name);
+        if last.starts_with("__") && last.ends_with("__") {
+            return;
+        }
+        // What was an attribute may be a property now: nothing new to whoever reads it.
+        let was_attribute = name.rsplit_once('.').is_some_and(|(class, member)| {
+            self.before.classes.get(class).is_some_and(|class| class.variables.contains_key(member))
+        });
+        if was_attribute {
+            return;
+        }
+        let kind = match (function.is_property, name.contains('.')) {
+            (true, _) => NameKind::Attribute,
+            (false, true) => NameKind::Method,
+            (false, false) => NameKind::Function,
+        };
+        let signature =
+            if function.is_property { function.returns.clone() } else { Some(function.signature.clone()) };
+        self.push(name, kind, function.line, signature, function.about.clone());
+    }
+
+    fn parameter(&mut self, name: &str, function: &Function, parameter: &str, text: &str) {
+        // What makes an object is called by its class's name.
+        let owner = name.strip_suffix(".__init__").or(name.strip_suffix(".__new__")).unwrap_or(name);
+        self.found.push(AddedName {
+            name: format!("{}.{owner}.{parameter}", self.module),
+            word: parameter.to_owned(),
+            kind: AddedKind::Parameter,
+            object: Object { file: self.file.to_owned(), name: owner.to_owned() },
+            line: function.line,
+            signature: Some(text.to_owned()),
+            about: None,
+        });
+    }
+
+    fn push(
+        &mut self,
+        name: &str,
+        kind: NameKind,
+        line: usize,
+        signature: Option<String>,
+        about: Option<String>,
+    ) {
+        self.found.push(AddedName {
+            name: format!("{}.{name}", self.module),
+            word: name.rsplit('.').next().unwrap_or(name).to_owned(),
+            kind: AddedKind::Name(kind),
+            object: Object { file: self.file.to_owned(), name: name.to_owned() },
+            line,
+            signature,
+            about,
+        });
+    }
+
+    fn word(&mut self, word: &str, kind: NameKind, line: usize) {
+        self.found.push(AddedName {
+            name: word.to_owned(),
+            word: word.to_owned(),
+            kind: AddedKind::Name(kind),
+            object: Object { file: self.file.to_owned(), name: word.to_owned() },
+            line,
+            signature: None,
+            about: None,
+        });
+    }
+}
+
+/// How an object of a class is made.
+pub(crate) fn class_signature(outline: &Outline, name: &str, class: &Class) -> String {
+    if let Some(init) = outline.functions.get(&format!("{name}.__init__")) {
+        return init.signature.split(" -> ").next().unwrap_or_default().to_owned();
+    }
+    if !class.is_record {
+        return "()".to_owned();
+    }
+    let fields = class.fields.iter().filter_map(|field| {
+        let declared = class.variables.get(field)?.declared.as_ref()?;
+        Some(format!("{field}: {declared}"))
+    });
+    format!("({})", fields.collect::<Vec<_>>().join(", "))
+}
+
+fn is_word(key: &str) -> bool {
+    !key.is_empty() && key.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-' || c == '.')
+}

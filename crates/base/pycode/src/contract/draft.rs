@@ -1,0 +1,123 @@
+//! A contract drafted from golden's signatures, for what tests touch.
+
+use std::collections::BTreeMap;
+
+use infradev_model::{ContractName, NameKind};
+
+use super::added::{AddedKind, class_signature};
+use super::interface::{Interface, TouchedAt};
+use super::tree::Object;
+
+/// An entry of the draft.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DraftedName {
+    /// Name, kind and signature as golden has them; `about` says what is new of a name that base has, and is empty otherwise.
+    pub listed: ContractName,
+    /// The first line of golden's docstring: for the author, who is to say it without the algorithm.
+    pub golden_says: Option<String>,
+    /// Where it is touched: a test's file and line.
+    pub touched: (String, usize),
+}
+
+impl Interface<'_> {
+    /// An entry for each name that tests touch, sorted by name. New parameters and keys stand in the entry of their function.
+    pub fn draft(&self) -> Vec<DraftedName> {
+        let mut drafted: BTreeMap<String, DraftedName> = BTreeMap::new();
+        for touched in self.touched() {
+            match touched.name.kind {
+                // A module is stated by what it holds.
+                AddedKind::Name(NameKind::Module) => {}
+                AddedKind::Name(kind) => {
+                    let name = self.public_name(&touched);
+                    let signature = touched.name.signature.clone();
+                    let says = touched.name.about.clone();
+                    drafted
+                        .entry(name.clone())
+                        .or_insert_with(|| entry(name, kind, signature, says, &touched));
+                }
+                AddedKind::Parameter => self.add_to_owner(&mut drafted, &touched, "parameter"),
+                AddedKind::Key => self.add_to_owner(&mut drafted, &touched, "key"),
+            }
+        }
+        // Modules of which nothing is touched by name are entries of their own.
+        for touched in self.touched() {
+            let below = format!("{}.", touched.name.name);
+            if touched.name.kind == AddedKind::Name(NameKind::Module)
+                && !drafted.keys().any(|name| name.starts_with(&below))
+            {
+                let name = touched.name.name.clone();
+                drafted.insert(name.clone(), entry(name, NameKind::Module, None, None, &touched));
+            }
+        }
+        drafted.into_values().collect()
+    }
+
+    /// States a new part of a function or class that may be base's.
+    fn add_to_owner(&self, drafted: &mut BTreeMap<String, DraftedName>, touched: &TouchedAt, part: &str) {
+        let object = &touched.name.object;
+        let Some(outline) = self.golden.outline(&object.file) else { return };
+        let name = self.path_of(object);
+        let (kind, signature) = match (outline.functions.get(&object.name), outline.classes.get(&object.name))
+        {
+            (Some(function), _) if object.name.contains('.') => {
+                (NameKind::Method, Some(function.signature.clone()))
+            }
+            (Some(function), _) => (NameKind::Function, Some(function.signature.clone())),
+            (_, Some(class)) => (NameKind::Class, Some(class_signature(&outline, &object.name, class))),
+            (None, None) => (NameKind::Attribute, None),
+        };
+        let drafted =
+            drafted.entry(name.clone()).or_insert_with(|| entry(name, kind, signature, None, touched));
+        if !drafted.listed.about.is_empty() {
+            drafted.listed.about.push(' ');
+        }
+        drafted.listed.about.push_str(&format!("New {part}: {}.", touched.name.word));
+    }
+
+    /// The dotted name that an author would list: the one that the test imports, or by the class that tests import.
+    fn public_name(&self, touched: &TouchedAt) -> String {
+        match touched.name.kind {
+            AddedKind::Name(NameKind::Flag | NameKind::Variable) => touched.name.name.clone(),
+            _ if touched.name.object.name.contains('.') => self.path_of(&touched.name.object),
+            _ => touched.name.name.clone(),
+        }
+    }
+
+    /// A dotted name of an object: the shortest that tests import it by, else the one of its file.
+    fn path_of(&self, object: &Object) -> String {
+        let imports = || self.tests.iter().flat_map(|test| test.imports.keys());
+        let imported = |object: &Object| {
+            let mut paths: Vec<&String> =
+                imports().filter(|path| self.golden.resolve(path).as_ref() == Some(object)).collect();
+            paths.sort_by_key(|path| (path.len(), path.as_str()));
+            paths.first().map(|path| (*path).clone())
+        };
+        if let Some(path) = imported(object) {
+            return path;
+        }
+        match object.name.rsplit_once('.') {
+            Some((owner, last)) => {
+                let owner = Object { file: object.file.clone(), name: owner.to_owned() };
+                format!("{}.{last}", self.path_of(&owner))
+            }
+            None => {
+                let module = self.golden.module_name(&object.file).unwrap_or_default();
+                [module.as_str(), object.name.as_str()].join(".").trim_matches('.').to_owned()
+            }
+        }
+    }
+}
+
+fn entry(
+    name: String,
+    kind: NameKind,
+    signature: Option<String>,
+    golden_says: Option<String>,
+    touched: &TouchedAt,
+) -> DraftedName {
+    DraftedName {
+        listed: ContractName { name, kind, signature, about: String::new(), untested: None },
+        golden_says,
+        touched: (touched.file.clone(), touched.line),
+    }
+}

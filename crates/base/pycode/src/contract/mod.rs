@@ -1,0 +1,20 @@
+//! The interface contract: the names that a change adds, those of them that tests touch, and whether what an agent reads states
+//! these and gives away nothing else.
+
+mod added;
+mod draft;
+mod interface;
+mod leaks;
+mod outline;
+mod signature;
+mod touched;
+mod tree;
+mod typed;
+
+pub use added::{AddedKind, AddedName, added};
+pub use draft::DraftedName;
+pub use interface::{Interface, TouchedAt};
+pub use leaks::{Leaks, NGRAM};
+pub use outline::{Class, Function, Outline, Parameter, Variable, Word};
+pub use touched::Touched;
+pub use tree::{Object, SourceTree};

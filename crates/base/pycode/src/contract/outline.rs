@@ -1,0 +1,440 @@
+//! What a file offers to others: functions with their parameters, classes with their members, variables, imports; and the
+//! command-line flags, environment variables and string keys that it knows.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ruff_python_ast::helpers::{is_docstring_stmt, map_callable};
+use ruff_python_ast::visitor::{self, Visitor};
+use ruff_python_ast::{Expr, Parameters, Stmt, StmtClassDef, StmtFunctionDef};
+use ruff_text_size::Ranged;
+
+use crate::definitions::{Node, Scope, dotted, is_decorated, walk};
+use crate::module::Module;
+
+/// One parameter of a function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parameter {
+    /// Its name.
+    pub name: String,
+    /// `a: int = 3`, `*args`, as the file has it.
+    pub text: String,
+    /// Whether it may be left out.
+    pub optional: bool,
+}
+
+/// One function or method.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Function {
+    /// Line of its name, from 1.
+    pub line: usize,
+    /// Its parameters, without the one that a method is bound to.
+    pub parameters: Vec<Parameter>,
+    /// `(a: int, *, b: str = "x") -> int`, without what a method is bound to.
+    pub signature: String,
+    /// Whether it is read like an attribute.
+    pub is_property: bool,
+    /// What it returns, as annotated.
+    pub returns: Option<String>,
+    /// The first line of its docstring.
+    pub about: Option<String>,
+}
+
+/// Something that a class or a module holds by name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Variable {
+    /// Line where it is set first, from 1.
+    pub line: usize,
+    /// `int = 3`, `int`, or nothing where there is no annotation.
+    pub declared: Option<String>,
+    /// Whether it may be left out where a dataclass is made.
+    pub optional: bool,
+}
+
+/// One class.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Class {
+    /// Line of its name, from 1.
+    pub line: usize,
+    /// Dotted names of its bases.
+    pub bases: Vec<String>,
+    /// Whether it is a dataclass or a named tuple: its fields are its parameters.
+    pub is_record: bool,
+    /// Variables of the body, in order, and those set on `self`.
+    pub variables: BTreeMap<String, Variable>,
+    /// The annotated variables of the body, in order.
+    pub fields: Vec<String>,
+    /// The first line of its docstring.
+    pub about: Option<String>,
+}
+
+/// A string in a place that gives it a meaning, and the function that it stands in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Word {
+    /// Its line, from 1.
+    pub line: usize,
+    /// The qualified name of the innermost function or class around it; empty at the module's level.
+    pub within: String,
+}
+
+/// What a file offers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Outline {
+    /// Functions and methods by qualified name; none inside functions.
+    pub functions: BTreeMap<String, Function>,
+    /// Classes by qualified name; none inside functions.
+    pub classes: BTreeMap<String, Class>,
+    /// Module-level variables.
+    pub variables: BTreeMap<String, Variable>,
+    /// Imported names with what they stand for: leading dots for relative imports, then a dotted path.
+    pub imports: BTreeMap<String, String>,
+    /// Modules of which everything is imported.
+    pub stars: Vec<String>,
+    /// Flags of `add_argument`.
+    pub flags: BTreeMap<String, Word>,
+    /// Environment variables that are read.
+    pub environment: BTreeMap<String, Word>,
+    /// Keys of dictionaries that are written as strings.
+    pub keys: BTreeMap<String, Word>,
+}
+
+impl Outline {
+    /// Reads it off a parsed file.
+    pub fn of(module: &Module) -> Outline {
+        let mut outline = Outline::default();
+        walk(module.body(), &Scope::module(), &mut |site| match site.node {
+            Node::Function(function) => {
+                let method = site.kind() == crate::DefinitionKind::Method;
+                let read = read_function(module, function, method);
+                outline.functions.entry(site.qualified_name.clone()).or_insert(read);
+                if let Some((class, _)) = site.qualified_name.rsplit_once('.')
+                    && let Some(class) = outline.classes.get_mut(class)
+                {
+                    bound(module, function, class);
+                }
+                false
+            }
+            Node::Class(class) => {
+                let read = read_class(module, class);
+                outline.classes.entry(site.qualified_name.clone()).or_insert(read);
+                true
+            }
+        });
+        let mut top = TopLevel { module, outline: &mut outline };
+        top.visit_body(module.body());
+        let mut words = Words { module, outline: &mut outline, within: Vec::new() };
+        words.visit_body(module.body());
+        outline
+    }
+}
+
+fn one_line(text: &str) -> String {
+    let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    joined.replace("[ ", "[").replace(" ]", "]").replace("( ", "(").replace(", )", ")").replace(" )", ")")
+}
+
+fn docstring(body: &[Stmt]) -> Option<String> {
+    let Stmt::Expr(first) = body.first().filter(|first| is_docstring_stmt(first))? else { return None };
+    let text = first.value.as_string_literal_expr()?.value.to_str();
+    text.trim().lines().next().map(str::to_owned)
+}
+
+fn read_function(module: &Module, function: &StmtFunctionDef, method: bool) -> Function {
+    let bound = method && !is_decorated(function, &["staticmethod"]);
+    let (parameters, text) = read_parameters(module, &function.parameters, bound);
+    let returns = function.returns.as_ref().map(|returns| one_line(module.text(&**returns)));
+    let arrow = returns.as_ref().map_or(String::new(), |returns| format!(" -> {returns}"));
+    Function {
+        line: module.line_column(function.name.start().to_usize()).0,
+        parameters,
+        signature: format!("({text}){arrow}"),
+        is_property: is_decorated(function, &["property", "cached_property"]),
+        returns,
+        about: docstring(&function.body),
+    }
+}
+
+/// The parameters, and how they are written between their parentheses; the first is left out where `bound`.
+pub(crate) fn read_parameters(
+    module: &Module,
+    parameters: &Parameters,
+    bound: bool,
+) -> (Vec<Parameter>, String) {
+    let mut read = Vec::new();
+    let mut texts: Vec<String> = Vec::new();
+    let push = |name: &str, text: String, optional: bool, read: &mut Vec<Parameter>| {
+        read.push(Parameter { name: name.to_owned(), text: text.clone(), optional });
+        text
+    };
+    let skip = usize::from(bound);
+    let positional = parameters.posonlyargs.len();
+    for (at, parameter) in parameters.posonlyargs.iter().chain(&parameters.args).enumerate() {
+        if at >= skip {
+            let text = one_line(module.text(parameter));
+            texts.push(push(parameter.name(), text, parameter.default.is_some(), &mut read));
+        }
+        if positional > 0 && at + 1 == positional && at >= skip {
+            texts.push("/".to_owned());
+        }
+    }
+    match &parameters.vararg {
+        Some(vararg) => {
+            let text = format!("*{}", one_line(module.text(&**vararg)));
+            texts.push(push(&vararg.name, text, true, &mut read));
+        }
+        None if !parameters.kwonlyargs.is_empty() => texts.push("*".to_owned()),
+        None => {}
+    }
+    for parameter in &parameters.kwonlyargs {
+        let text = one_line(module.text(parameter));
+        texts.push(push(parameter.name(), text, parameter.default.is_some(), &mut read));
+    }
+    if let Some(kwarg) = &parameters.kwarg {
+        let text = format!("**{}", one_line(module.text(&**kwarg)));
+        texts.push(push(&kwarg.name, text, true, &mut read));
+    }
+    (read, texts.join(", "))
+}
+
+fn read_class(module: &Module, class: &StmtClassDef) -> Class {
+    let decorated = class.decorator_list.iter().any(|decorator| {
+        let name = dotted(map_callable(&decorator.expression));
+        name.last().is_some_and(|last| ["dataclass", "define", "frozen", "attrs"].contains(last))
+    });
+    let bases: Vec<String> = crate::definitions::bases(class).map(|base| base.join(".")).collect();
+    let record = bases.iter().any(|base| {
+        let last = base.rsplit('.').next().unwrap_or(base);
+        ["NamedTuple", "BaseModel", "TypedDict"].contains(&last)
+    });
+    let mut variables = BTreeMap::new();
+    let mut fields = Vec::new();
+    for statement in &class.body {
+        let line = module.line_column(statement.start().to_usize()).0;
+        match statement {
+            Stmt::AnnAssign(assign) => {
+                let Some(target) = assign.target.as_name_expr() else { continue };
+                let declared = Some(declared(module, assign));
+                let optional = assign.value.is_some();
+                variables.insert(target.id.to_string(), Variable { line, declared, optional });
+                fields.push(target.id.to_string());
+            }
+            Stmt::Assign(assign) => {
+                for target in assign.targets.iter().filter_map(Expr::as_name_expr) {
+                    let variable = Variable { line, declared: None, optional: true };
+                    variables.insert(target.id.to_string(), variable);
+                }
+            }
+            _ => {}
+        }
+    }
+    Class {
+        line: module.line_column(class.name.start().to_usize()).0,
+        bases,
+        is_record: decorated || record,
+        variables,
+        fields,
+        about: docstring(&class.body),
+    }
+}
+
+fn declared(module: &Module, assign: &ruff_python_ast::StmtAnnAssign) -> String {
+    let annotation = one_line(module.text(&*assign.annotation));
+    match &assign.value {
+        Some(value) => format!("{annotation} = {}", one_line(module.text(&**value))),
+        None => annotation,
+    }
+}
+
+/// Adds what a method sets on the object that it is bound to.
+fn bound(module: &Module, function: &StmtFunctionDef, class: &mut Class) {
+    let Some(first) = function.parameters.posonlyargs.first().or(function.parameters.args.first()) else {
+        return;
+    };
+    let mut sets = Sets { module, owner: first.name(), class };
+    sets.visit_body(&function.body);
+}
+
+struct Sets<'a> {
+    module: &'a Module,
+    owner: &'a str,
+    class: &'a mut Class,
+}
+
+impl Sets<'_> {
+    fn set(&mut self, target: &Expr, declared: Option<String>) {
+        match target {
+            Expr::Attribute(attribute)
+                if attribute.value.as_name_expr().is_some_and(|name| name.id == self.owner) =>
+            {
+                let line = self.module.line_column(attribute.start().to_usize()).0;
+                let variable = Variable { line, declared, optional: true };
+                self.class.variables.entry(attribute.attr.to_string()).or_insert(variable);
+            }
+            Expr::Tuple(tuple) => tuple.elts.iter().for_each(|target| self.set(target, None)),
+            Expr::List(list) => list.elts.iter().for_each(|target| self.set(target, None)),
+            Expr::Starred(starred) => self.set(&starred.value, None),
+            _ => {}
+        }
+    }
+}
+
+impl<'a> Visitor<'a> for Sets<'_> {
+    fn visit_stmt(&mut self, statement: &'a Stmt) {
+        match statement {
+            Stmt::Assign(assign) => assign.targets.iter().for_each(|target| self.set(target, None)),
+            Stmt::AnnAssign(assign) => {
+                let annotation = one_line(self.module.text(&*assign.annotation));
+                self.set(&assign.target, Some(annotation));
+            }
+            Stmt::AugAssign(assign) => self.set(&assign.target, None),
+            _ => {}
+        }
+        visitor::walk_stmt(self, statement);
+    }
+}
+
+/// Names of the module itself: variables and imports, also under `if` and `try`.
+struct TopLevel<'m, 'o> {
+    module: &'m Module,
+    outline: &'o mut Outline,
+}
+
+impl<'a> Visitor<'a> for TopLevel<'_, '_> {
+    fn visit_stmt(&mut self, statement: &'a Stmt) {
+        let line = self.module.line_column(statement.start().to_usize()).0;
+        match statement {
+            Stmt::FunctionDef(_) | Stmt::ClassDef(_) => return,
+            Stmt::Assign(assign) => {
+                for target in assign.targets.iter().filter_map(Expr::as_name_expr) {
+                    let variable = Variable { line, declared: None, optional: true };
+                    self.outline.variables.entry(target.id.to_string()).or_insert(variable);
+                }
+            }
+            Stmt::AnnAssign(assign) => {
+                if let Some(target) = assign.target.as_name_expr() {
+                    let declared = Some(declared(self.module, assign));
+                    let variable = Variable { line, declared, optional: true };
+                    self.outline.variables.entry(target.id.to_string()).or_insert(variable);
+                }
+            }
+            _ => add_imports(statement, &mut self.outline.imports, &mut self.outline.stars),
+        }
+        visitor::walk_stmt(self, statement);
+    }
+
+    fn visit_expr(&mut self, _: &'a Expr) {}
+}
+
+/// What an import statement binds, with leading dots where it is relative.
+pub(crate) fn add_imports(statement: &Stmt, imports: &mut BTreeMap<String, String>, stars: &mut Vec<String>) {
+    match statement {
+        Stmt::Import(import) => {
+            for alias in &import.names {
+                match &alias.asname {
+                    Some(name) => imports.insert(name.to_string(), alias.name.to_string()),
+                    None => {
+                        let first = alias.name.split('.').next().unwrap_or_default();
+                        imports.insert(first.to_owned(), first.to_owned())
+                    }
+                };
+            }
+        }
+        Stmt::ImportFrom(import) => {
+            let module = import.module.as_ref().map_or("", |module| module.as_str());
+            let from = format!("{}{module}", ".".repeat(import.level as usize));
+            for alias in &import.names {
+                if alias.name.as_str() == "*" {
+                    stars.push(from.clone());
+                    continue;
+                }
+                let gap = if from.is_empty() || from.ends_with('.') { "" } else { "." };
+                let name = alias.asname.as_ref().unwrap_or(&alias.name);
+                imports.insert(name.to_string(), format!("{from}{gap}{}", alias.name));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Flags, environment variables and keys.
+struct Words<'m, 'o> {
+    module: &'m Module,
+    outline: &'o mut Outline,
+    within: Vec<String>,
+}
+
+impl Words<'_, '_> {
+    fn word(&self, expr: &Expr) -> Option<(String, Word)> {
+        let text = expr.as_string_literal_expr()?.value.to_str().to_owned();
+        let line = self.module.line_column(expr.start().to_usize()).0;
+        Some((text, Word { line, within: self.within.join(".") }))
+    }
+}
+
+/// Whether a dotted name is the process's environment.
+fn is_environ(expr: &Expr) -> bool {
+    dotted(expr).last() == Some(&"environ")
+}
+
+impl<'a> Visitor<'a> for Words<'_, '_> {
+    fn visit_stmt(&mut self, statement: &'a Stmt) {
+        let name = match statement {
+            Stmt::FunctionDef(function) => Some(function.name.to_string()),
+            Stmt::ClassDef(class) => Some(class.name.to_string()),
+            _ => None,
+        };
+        let pushed = name.map(|name| self.within.push(name)).is_some();
+        visitor::walk_stmt(self, statement);
+        if pushed {
+            self.within.pop();
+        }
+    }
+
+    fn visit_expr(&mut self, expr: &'a Expr) {
+        match expr {
+            Expr::Call(call) => {
+                let callee = dotted(&call.func);
+                let method = call.func.as_attribute_expr();
+                let name = method.map(|method| method.attr.as_str()).or(callee.last().copied());
+                let environment = callee.last() == Some(&"getenv")
+                    || method.is_some_and(|method| {
+                        is_environ(&method.value)
+                            && ["get", "setdefault", "pop"].contains(&method.attr.as_str())
+                    });
+                if name == Some("add_argument") {
+                    let words: Vec<_> = call.arguments.args.iter().filter_map(|arg| self.word(arg)).collect();
+                    for (text, word) in words.into_iter().filter(|(text, _)| text.starts_with('-')) {
+                        self.outline.flags.entry(text).or_insert(word);
+                    }
+                } else if environment
+                    && let Some((text, word)) = call.arguments.args.first().and_then(|arg| self.word(arg))
+                {
+                    self.outline.environment.entry(text).or_insert(word);
+                }
+            }
+            Expr::Subscript(subscript) => {
+                if let Some((text, word)) = self.word(&subscript.slice) {
+                    let known = if is_environ(&subscript.value) {
+                        &mut self.outline.environment
+                    } else {
+                        &mut self.outline.keys
+                    };
+                    known.entry(text).or_insert(word);
+                }
+            }
+            Expr::Dict(dict) => {
+                let keys: Vec<_> =
+                    dict.items.iter().filter_map(|item| self.word(item.key.as_ref()?)).collect();
+                for (text, word) in keys {
+                    self.outline.keys.entry(text).or_insert(word);
+                }
+            }
+            _ => {}
+        }
+        visitor::walk_expr(self, expr);
+    }
+}
+
+/// Every identifier and every word of a string in a text.
+pub(crate) fn words_of(text: &str) -> BTreeSet<&str> {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty()).collect()
+}

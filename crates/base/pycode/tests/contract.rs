@@ -1,0 +1,228 @@
+//! What a change adds, what tests touch of it, and what a text gives away, on trees of a few lines.
+
+use std::collections::BTreeMap;
+
+use infradev_model::{Contract, ContractFinding};
+use infradev_pycode::Module;
+use infradev_pycode::contract::{AddedKind, Interface, Leaks, SourceTree, Touched, added};
+use proptest::prelude::*;
+
+type Files = BTreeMap<&'static str, &'static str>;
+
+/// A package whose change adds one of each kind.
+fn before() -> Files {
+    BTreeMap::from([
+        ("src/pkg/__init__.py", "from .config import Config\nfrom . import run\n"),
+        (
+            "src/pkg/config.py",
+            "from dataclasses import dataclass\n@dataclass\nclass Config:\n    size: int = 1\n",
+        ),
+        (
+            "src/pkg/run.py",
+            "import os\ndef start(size):\n    return {'size': size, 'home': os.environ['HOME']}\n",
+        ),
+        ("src/pkg/args.py", "def parser(p):\n    p.add_argument('--size', type=int)\n"),
+    ])
+}
+
+fn after() -> Files {
+    let mut files = before();
+    files.extend([
+        ("src/pkg/__init__.py", "from .config import Config\nfrom . import run\nfrom .extra import *\n"),
+        (
+            "src/pkg/config.py",
+            "from dataclasses import dataclass\n@dataclass\nclass Config:\n    size: int = 1\n    fast: bool = False\n",
+        ),
+        (
+            "src/pkg/run.py",
+            "import os\ndef start(size, *, patience: float = 1.5):\n    if os.getenv('PKG_FAST'):\n        size = 2\n    return \
+             {'size': size, 'home': os.environ['HOME'], 'waited': patience}\n",
+        ),
+        (
+            "src/pkg/args.py",
+            "def parser(p):\n    p.add_argument('--size', type=int)\n    p.add_argument('--be-fast', action='store_true')\n",
+        ),
+        (
+            "src/pkg/extra.py",
+            "LIMIT: int = 3\nclass Base:\n    def go(self, a, b=1) -> int:\n        self.gone = a\n        return a\n\nclass \
+             Extra(Base):\n    @property\n    def deep(self) -> int:\n        return 1\n\ndef helper(x: int) -> int:\n    return x\n",
+        ),
+    ]);
+    files
+}
+
+fn with_trees<T>(ask: impl FnOnce(&SourceTree<'_>, &SourceTree<'_>) -> T) -> T {
+    let (old, new) = (before(), after());
+    let read_old = |path: &str| old.get(path).map(|text| (*text).to_owned());
+    let read_new = |path: &str| new.get(path).map(|text| (*text).to_owned());
+    let roots = ["src".to_owned()];
+    ask(&SourceTree::new(&read_old, &roots), &SourceTree::new(&read_new, &roots))
+}
+
+fn files() -> Vec<String> {
+    after().keys().map(|path| (*path).to_owned()).collect()
+}
+
+fn lint(test: &str, contract: &str) -> Vec<String> {
+    let contract_text = format!("schema = 1\n{contract}");
+    let contract = Contract::parse("contract.toml", contract_text.as_bytes()).expect("a contract");
+    with_trees(|base, golden| {
+        let module = Module::parse("tests/test_it.py", test).expect("a test");
+        let old: Vec<&str> = before().into_values().collect();
+        let new: Vec<&str> = after().into_values().collect();
+        let has = |texts: &[&str], word: &str| {
+            texts.iter().any(|t| t.split(|c: char| !c.is_alphanumeric() && c != '_').any(|w| w == word))
+        };
+        let interface = Interface {
+            base,
+            golden,
+            added: added(base, golden, &files()),
+            tests: vec![Touched::of(&module)],
+            judges: Vec::new(),
+            base_has_word: &|word| has(&old, word),
+            golden_has_word: &|word| has(&new, word),
+        };
+        let shown = |finding: &ContractFinding| format!("{:?} {finding}", finding.rule);
+        interface.lint(&contract, &contract_text).iter().map(shown).collect()
+    })
+}
+
+#[test]
+fn a_change_adds_names_of_every_kind() {
+    let names: Vec<String> = with_trees(|base, golden| {
+        added(base, golden, &files())
+            .into_iter()
+            .map(|name| {
+                let kind = match name.kind {
+                    AddedKind::Name(kind) => kind.to_string(),
+                    AddedKind::Parameter => "parameter".to_owned(),
+                    AddedKind::Key => "key".to_owned(),
+                };
+                format!("{kind} {} {}", name.name, name.signature.unwrap_or_default())
+            })
+            .collect()
+    });
+    insta::assert_snapshot!(names.join("\n"));
+}
+
+#[test]
+fn names_are_followed_through_what_packages_offer_again() {
+    with_trees(|base, golden| {
+        let place =
+            |name: &str| golden.resolve(name).map(|object| format!("{}:{}", object.file, object.name));
+        for (name, found) in [
+            ("pkg.Config.fast", Some("src/pkg/config.py:Config.fast")),
+            ("pkg.run.start", Some("src/pkg/run.py:start")),
+            ("pkg.helper", Some("src/pkg/extra.py:helper")),
+            ("pkg.Extra.go", Some("src/pkg/extra.py:Base.go")),
+            ("pkg.Extra.gone", Some("src/pkg/extra.py:Base.gone")),
+            ("pkg.extra", Some("src/pkg/extra.py:")),
+            ("pkg.nothing", None),
+            ("torch.nn", None),
+        ] {
+            assert_eq!(place(name).as_deref(), found, "{name}");
+        }
+        assert!(base.resolve("pkg.Extra").is_none());
+    });
+}
+
+#[test]
+fn packages_that_import_each_other_in_a_circle_end() {
+    let files =
+        BTreeMap::from([("a.py", "from b import x\n"), ("b.py", "from a import x\nfrom a import *\n")]);
+    let read = |path: &str| files.get(path).map(|text: &&str| (*text).to_owned());
+    assert_eq!(SourceTree::new(&read, &[".".to_owned()]).resolve("a.x"), None);
+}
+
+#[test]
+fn what_a_test_touches_and_the_contract_leaves_out_is_missing() {
+    let mut told = String::new();
+    for test in [
+        "from pkg import Config\nConfig(fast=True)\n",
+        "import pkg\nc = pkg.Config()\nassert c.fast\n",
+        "from pkg.run import start\nstart(1, patience=2.0)\n",
+        "from pkg.run import start\nassert start(1)['waited'] == 0\n",
+        "from pkg.extra import Extra as E\ndef test(): E()\n",
+        "import pkg.extra\npkg.extra.helper(1)\n",
+        "import pkg.extra as extra\nassert extra.LIMIT\n",
+        "def test(monkeypatch): monkeypatch.setenv('PKG_FAST', '1')\n",
+        "run(['--be-fast=1'])\n",
+        "from pkg import Extra\ndef test():\n    e = Extra().to('cpu')\n    assert e.deep\n    e.go(1)\n",
+        // Nothing of the change: base has the word, or the file has it of its own.
+        "from pkg.run import start\nassert start(1)['size'] == 1\n",
+        "state.gone = 1\nassert state.gone\n",
+    ] {
+        told += &format!("{test}{}\n\n", lint(test, "").join("\n"));
+    }
+    insta::assert_snapshot!(told);
+}
+
+#[test]
+fn an_object_bound_to_two_things_is_neither() {
+    let test = "from pkg import Config\ndef test(x):\n    c = Config()\n    c = x\n    c.size_of()\n";
+    let module = Module::parse("t.py", test).expect("a test");
+    assert!(Touched::of(&module).typed.is_empty());
+    let clear =
+        "from pkg import Config\n@fixture\ndef c():\n    return Config()\ndef test(c):\n    c.size_of()\n";
+    let module = Module::parse("t.py", clear).expect("a test");
+    let typed = Touched::of(&module).typed;
+    assert_eq!(typed.keys().next(), Some(&("pkg.Config".to_owned(), "size_of".to_owned())));
+}
+
+#[test]
+fn an_entry_is_in_order_where_it_is_golden_s_and_touched() {
+    let entry = |more: &str| format!("[[name]]\nname = \"pkg.Extra.go\"\nkind = \"method\"\n{more}");
+    let class = "[[name]]\nname = \"pkg.Extra\"\nkind = \"class\"\n";
+    let test = "from pkg import Extra\ndef test(): Extra().go(1)\n";
+    assert_eq!(lint(test, &format!("{class}{}", entry("signature = \"(a, b: int = 1) -> int\"\n"))), [""; 0]);
+    assert_eq!(
+        lint(test, &format!("{class}{}", entry("signature = \"(a, b)\"\n"))),
+        ["Signature contract.toml:6: `pkg.Extra.go`: golden's parameter `b` has a default"]
+    );
+    let found = lint("x = 1\n", &entry("untested = \"for others\"\n"));
+    assert_eq!(found, [""; 0]);
+}
+
+fn leaks(text: &str) -> Vec<String> {
+    let base = [("m.py".to_owned(), "def old(x):\n    return x * 31\n".to_owned())];
+    let golden = [(
+        "m.py".to_owned(),
+        "LIMIT = 31\ndef old(x):\n    return x * 31\n\ndef gather(x: int, seed_of: int = 12345) -> int:\n    \"\"\"Say how many there \
+         are of these in all of the world.\"\"\"\n    by_rank = sorted(x, key=len)\n    total = x * 4096 # not told\n    raise \
+         ValueError('there is no such thing')\n"
+            .to_owned(),
+    )];
+    let known = [base[0].1.as_str(), "def test(): gather(1)"];
+    let leaks = Leaks::of(&base, &golden, &known, &|word| word == "gather");
+    leaks.find("spec.md", text).iter().map(|finding| format!("{:?} {finding}", finding.rule)).collect()
+}
+
+#[test]
+fn statements_numbers_messages_and_names_of_golden_are_found_in_a_text() {
+    let mut told = String::new();
+    for text in [
+        "One.\n`total = x * 4096`",
+        "by_rank\n=\nsorted(x, key=len)",
+        "It raises 'there is no such thing'.",
+        "A total of all; `total` is golden's word.",
+        // Base's, public, of a signature, of a docstring, or of plain English.
+        "return x * 31, gather, 12345, total, how many there are of these in all of the world",
+    ] {
+        told += &format!("{text}\n{}\n\n", leaks(text).join("\n"));
+    }
+    insta::assert_snapshot!(told);
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_searched_and_any_file_read_without_a_panic(text in "[\\PC\n`]{0,200}", code in "[a-z .()=\n:\"'é0-9]{0,80}") {
+        let _ = leaks(&text);
+        if let Ok(module) = Module::parse("t.py", &code) {
+            let touched = Touched::of(&module);
+            prop_assert!(touched.typed.len() <= code.len());
+        }
+        for finding in leaks(&text) {
+            prop_assert!(finding.split(':').nth(1).is_some_and(|line| line.parse::<usize>().is_ok_and(|n| n <= text.lines().count().max(1))));
+        }
+    }
+}
