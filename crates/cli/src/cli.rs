@@ -168,6 +168,9 @@ pub struct SynthesizeArgs {
     /// Leave out cases that golden itself fails, instead of stopping there
     #[arg(long)]
     pub skip_failing: bool,
+    /// Write mutants that probes alone reject into each task's adversarial/, one a kind and function
+    #[arg(long, conflicts_with = "shard")]
+    pub write: bool,
     /// How the code under test is held apart; `none` only for machines that grant no namespaces
     #[arg(long, value_enum, default_value_t = SandboxWord::Namespaces, value_name = "KIND")]
     pub sandbox: SandboxWord,

@@ -96,6 +96,22 @@ fn each_mutant_ends_with_who_rejects_it_or_with_the_promise_that_nothing_checks(
 }
 
 #[test]
+fn candidates_are_written_as_adversarial_patches_that_acceptance_takes() {
+    let ground = ground();
+    let said = ground.infradev(&["synthesize", "pack", "--write"]).exits(0);
+    assert!(said.err.contains("triple: wrote adversarial/swap-comparison-model-6.toml"), "{}", said.err);
+    let text = ground.read("pack/tasks/triple/adversarial/swap-comparison-model-6.toml");
+    assert!(text.contains("take") || text.contains("find = "), "{text}");
+    let document = ground.infradev(&["accept", "pack", "--no-write", "--json"]).json();
+    let record = &document["tasks"][0];
+    assert_eq!(record["fools_official"]["swap-comparison-model-6"], true, "{record:#}");
+    assert_eq!(record["rejected"]["swap-comparison-model-6"], true, "{record:#}");
+    // What is there is left as it is.
+    let again = ground.infradev(&["synthesize", "pack", "--write"]).exits(0);
+    assert!(!again.err.contains("wrote"), "{}", again.err);
+}
+
+#[test]
 fn shards_are_parts_of_the_whole() {
     let ground = ground();
     let digests = |args: &[&str]| -> Vec<String> {

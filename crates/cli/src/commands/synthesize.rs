@@ -45,7 +45,13 @@ pub async fn run(global: &Global, args: SynthesizeArgs) -> Result<ExitCode, Fail
                 progress.line(&line);
             }
         };
-        tasks.push(funnel::run(&executor, &run, &ready, &plan, &told).await?);
+        let found = funnel::run(&executor, &run, &ready, &plan, &told).await?;
+        if args.write {
+            for name in funnel::write_candidates(&ready, &found)? {
+                session.progress.line(&format!("{id}: wrote adversarial/{name}.toml"));
+            }
+        }
+        tasks.push(found);
     }
     let document = SynthesisDocument { schema: SYNTHESIS_SCHEMA, run: run.id().to_string(), tasks };
     run.write_document("synthesize.json", &document)?;

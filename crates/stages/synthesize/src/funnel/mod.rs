@@ -5,6 +5,7 @@
 //! One of its runs follows lines, so that a mutant runs only the cases that reach it ([`trying`]). Mutants are spread over
 //! the executor's slots, a warm session each; what is finished is in a journal of the run and is not repeated.
 
+mod candidates;
 mod change;
 mod control;
 mod given;
@@ -19,6 +20,7 @@ use infradev_pycode::{MutationSource, Span, lines_around, mutants};
 use infradev_store::StoreError;
 use infradev_trial::{Line, TrialError};
 
+pub use candidates::write_candidates;
 pub use change::{ChangeAsk, ChangeError, DraftedChange};
 pub use control::{Control, ControlCase, SuiteControl};
 pub use given::given_mutants;
