@@ -149,6 +149,7 @@ fn share(part: u32, share: Share) -> String {
 fn survivors(task: &Synthesis) -> String {
     let mut text = String::new();
     let survivors: Vec<&MutantRecord> = task.survivors().collect();
+    let probed = task.golden.iter().any(|golden| golden.suite == Suite::Probe);
     if !survivors.is_empty() {
         let _ = writeln!(text, "\n{}: mutants that pass the official tests", task.id);
     }
@@ -169,6 +170,7 @@ fn survivors(task: &Synthesis) -> String {
             .collect();
         let by = match (&rejecting[..], record.fate) {
             ([], Fate::Unreached) => "no test runs these lines".to_string(),
+            ([], _) if !probed => format!("no test rejects it ({} run it)", record.official_reach),
             ([], _) if record.probe_reach == 0 => "no probe runs these lines".to_string(),
             ([], _) => format!("no probe rejects it ({} run it)", record.probe_reach),
             (cases, _) => format!("rejected by {}", cases.join(", ")),
