@@ -41,6 +41,8 @@ pub enum Operator {
     WrongDtype,
     /// A gradient flows, or a graph is kept, where golden cuts it.
     MissingDetach,
+    /// A gradient is cut where golden lets it flow.
+    CutGradient,
     /// An asynchronous operation is not waited for.
     MissingWait,
     /// A flag, option or optional value is taken for off.
@@ -61,7 +63,7 @@ pub enum Operator {
     TakeBackCall,
     /// A comparison is another one.
     SwapComparison,
-    /// `and` for `or`, `not` left out.
+    /// `and` for `or`, an operand or a `not` left out.
     SwapBoolean,
     /// An arithmetical operator is another one.
     SwapArithmetic,
@@ -71,7 +73,7 @@ pub enum Operator {
 
 impl Operator {
     /// All of them, in their order.
-    pub const ALL: [Operator; 28] = [
+    pub const ALL: [Operator; 29] = [
         Operator::TakeBackHunk,
         Operator::TakeBackFile,
         Operator::DropCollective,
@@ -87,6 +89,7 @@ impl Operator {
         Operator::StaleCache,
         Operator::WrongDtype,
         Operator::MissingDetach,
+        Operator::CutGradient,
         Operator::MissingWait,
         Operator::IgnoredFlag,
         Operator::FallbackAlways,
@@ -120,6 +123,7 @@ impl Operator {
             Operator::StaleCache => "stale-cache",
             Operator::WrongDtype => "wrong-dtype",
             Operator::MissingDetach => "missing-detach",
+            Operator::CutGradient => "cut-gradient",
             Operator::MissingWait => "missing-wait",
             Operator::IgnoredFlag => "ignored-flag",
             Operator::FallbackAlways => "fallback-always",
@@ -162,6 +166,7 @@ impl Operator {
                 "the numbers hold in the wider type, which only sums of many or of unlike sizes can show"
             }
             Operator::MissingDetach => "no gradient flows past here, and no graph is kept alive",
+            Operator::CutGradient => "gradients flow through this to what made it",
             Operator::MissingWait => "a result is used only after it is complete",
             Operator::IgnoredFlag => "the feature that this turns on is really on, not silently off",
             Operator::FallbackAlways => {

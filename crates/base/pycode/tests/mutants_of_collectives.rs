@@ -48,6 +48,22 @@ fn what_is_only_named_like_a_collective_stays() {
 }
 
 #[test]
+fn a_collective_is_not_waited_for() {
+    table(
+        Operator::MissingWait,
+        &[
+            ("dist.all_reduce(x, group=group)", &["dist.all_reduce(x, group=group, async_op=True)"]),
+            ("dist.all_reduce(x, async_op=False)", &["dist.all_reduce(x, async_op=True)"]),
+            ("dist.barrier()", &["dist.barrier(async_op=True)"]),
+            ("handle = dist.all_reduce(x, async_op=True)\nhandle.wait()", &["pass"]),
+            ("dist.send(x, 1)", &[]),
+            ("dist.broadcast_object_list(x)", &[]),
+            ("all_reduce(x)", &[]),
+        ],
+    );
+}
+
+#[test]
 fn a_reduction_happens_twice_where_that_counts() {
     table(
         Operator::DoubleCollective,

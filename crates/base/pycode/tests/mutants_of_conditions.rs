@@ -19,8 +19,24 @@ fn a_flag_is_taken_for_off() {
             ("y = make(x, fused=self.use_fused)", &["y = make(x, fused=False)"]),
             ("if getattr(args, \"fused\", False):\n    x = 1", &["if False:"]),
             ("y = make(x, scale=x)", &[]),
+            ("return self.on and x > 1", &["return False and x > 1"]),
+            // What the guard's or the other flag's mutant does already.
+            ("if self.done:\n    return None", &[]),
+            (
+                "if self.done or not flag:\n    return None",
+                &["if False or not flag:", "if self.done or not False:"],
+            ),
+            ("if self.a and self.b:\n    x = 1", &["if False and self.b:"]),
+            ("if self.a or self.b:\n    x = 1", &["if False or self.b:", "if self.a or False:"]),
         ],
     );
+}
+
+#[test]
+fn a_flag_that_golden_adds_to_a_condition_is_taken_for_off() {
+    let base = "def f(a, b):\n    if (\n        a\n    ):\n        return g(a, b)\n    return 1\n";
+    let golden = base.replace("        a\n    )", "        a\n        and b\n    )");
+    assert_eq!(lines_of(Operator::IgnoredFlag, base, &golden), ["and False"]);
 }
 
 #[test]
@@ -35,7 +51,12 @@ fn one_path_is_always_taken() {
             ),
             // Off is the flag's own mutant.
             ("if flag:\n    y = 1\nelse:\n    y = 2", &["if True:"]),
-            ("if n > 2:\n    y = 1", &[]),
+            ("if n > 2:\n    y = 1", &["if False:", "if True:"]),
+            ("if n > 2:\n    return 1", &[]),
+            (
+                "if n > 2:\n    y = 1\nelif n > 1:\n    y = 2\nelif n > 0:\n    raise E",
+                &["if False:", "if True:", "elif True:"],
+            ),
         ],
     );
 }
@@ -73,6 +94,7 @@ fn a_keyword_argument_is_left_out() {
         Operator::DropKeyword,
         &[
             ("y = f(x, scale=2)", &["y = f(x, )"]),
+            ("y = f(x, flag=True)", &[]),
             ("y = f(scale=2, bias=3)", &["y = f( bias=3)", "y = f(scale=2, )"]),
             ("y = f(x, help=\"words\", **rest)", &[]),
             ("y = zip(x, x, strict=True)", &[]),

@@ -28,8 +28,16 @@ fn boolean_operators_are_swapped() {
     table(
         Operator::SwapBoolean,
         &[
-            ("y = a and b", &["y = a or b"]),
-            ("y = a or b or c", &["y = a and b and c"]),
+            ("y = f(a) and b", &["y = True and b", "y = f(a) or b", "y = f(a) and True"]),
+            (
+                "y = f(a) or f(b) or f(c)",
+                &[
+                    "y = False or f(b) or f(c)",
+                    "y = f(a) and f(b) and f(c)",
+                    "y = f(a) or False or f(c)",
+                    "y = f(a) or f(b) or False",
+                ],
+            ),
             ("y = not f(a)", &["y =  f(a)"]),
         ],
     );
@@ -43,6 +51,7 @@ fn arithmetical_operators_are_swapped() {
             ("y = a + b", &["y = a - b"]),
             ("y = (a * b) // c", &["y = (a / b) // c", "y = (a * b) * c"]),
             ("y += a", &["y -= a"]),
+            ("self.y += a", &[]),
             ("y = a % b", &["y = a // b"]),
             ("y = \"a\" + b", &[]),
             ("y = [a] * b", &[]),
@@ -62,6 +71,9 @@ fn constants_are_swapped() {
             ("y = 0.5", &["y = 1.0"]),
             ("y = 1e-5", &["y = 2e-5"]),
             ("y = \"word\"", &[]),
+            ("self.epoch = 0", &[]),
+            ("self.total += 1", &[]),
+            ("total += 1", &["total += 2"]),
             ("y = x[0] + shape[-1]", &[]),
             ("y = x[1:]", &["y = x[2:]"]),
             ("y = f\"{x:.3f} {1}\"", &[]),

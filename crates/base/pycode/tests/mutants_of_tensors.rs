@@ -108,6 +108,19 @@ fn a_gradient_flows_where_golden_cuts_it() {
 }
 
 #[test]
+fn a_gradient_is_cut_where_golden_lets_it_flow() {
+    table(
+        Operator::CutGradient,
+        &[
+            ("if x > 1:\n    return x * 2", &["return (x * 2).detach()", "return x.detach()"]),
+            ("if x > 1:\n    return x, None", &["return x.detach()"]),
+        ],
+    );
+    let elsewhere = "def loss(x):\n    return x\n";
+    assert_eq!(mutating::lines_of(Operator::CutGradient, "", elsewhere), [""; 0]);
+}
+
+#[test]
 fn what_is_pending_is_not_waited_for() {
     table(
         Operator::MissingWait,

@@ -109,9 +109,45 @@ pub(super) fn statement(site: &Site<'_>, statement: &Stmt, edits: &mut Edits<'_>
         if transfer == Transfer::Reduce && in_place(call) && !is_idempotent(site, call) {
             edits.replace(Operator::DoubleCollective, statement, format!("{text}; {text}"));
         }
+        not_waited_for(site, call, edits);
     }
     rank_zero_only(site, statement, edits);
     missing_division_statement(site, statement, edits);
+}
+
+/// A collective of `torch.distributed` that returns before it is done, and no one waits.
+fn not_waited_for(site: &Site<'_>, call: &ExprCall, edits: &mut Edits<'_>) {
+    let Expr::Attribute(function) = &*call.func else { return };
+    if !is_torch_distributed(site.text(&*function.value)) || !takes_async_op(callee(call)) {
+        return;
+    }
+    let asked = call.arguments.find_keyword("async_op");
+    let last = call
+        .arguments
+        .args
+        .iter()
+        .map(Ranged::range)
+        .chain(call.arguments.keywords.iter().map(Ranged::range));
+    match (asked, last.max_by_key(|range| range.end())) {
+        (Some(asked), _) if site.text(&asked.value) == "False" => {
+            edits.replace(Operator::MissingWait, &asked.value, "True");
+        }
+        (Some(_), _) => {}
+        (None, Some(last)) => {
+            edits.replace(Operator::MissingWait, &last, format!("{}, async_op=True", site.text(&last)));
+        }
+        (None, None) => edits.replace(Operator::MissingWait, &call.arguments, "(async_op=True)"),
+    }
+}
+
+fn takes_async_op(name: &str) -> bool {
+    let starts = ["all_reduce", "all_gather", "reduce_scatter", "all_to_all"];
+    (starts.iter().any(|prefix| name.starts_with(prefix)) && !name.ends_with("object"))
+        || matches!(name, "broadcast" | "reduce" | "gather" | "scatter" | "barrier")
+}
+
+fn is_torch_distributed(owner: &str) -> bool {
+    matches!(owner, "dist" | "torch.distributed" | "distributed" | "torch_dist")
 }
 
 /// Whether a second call would reduce what the first one wrote.
@@ -155,7 +191,7 @@ pub(super) fn call(site: &Site<'_>, call: &ExprCall, edits: &mut Edits<'_>) {
 fn reduce_op_left_out(site: &Site<'_>, call: &ExprCall, transfer: Transfer, edits: &mut Edits<'_>) {
     let Expr::Attribute(function) = &*call.func else { return };
     let owner = site.text(&*function.value);
-    let of_torch = matches!(owner, "dist" | "torch.distributed" | "distributed" | "torch_dist");
+    let of_torch = is_torch_distributed(owner);
     let has_op =
         call.arguments.find_keyword("op").is_some() || site.text(&call.arguments).contains("ReduceOp");
     let in_place = matches!(

@@ -49,17 +49,26 @@ pub(super) fn statement(site: &Site<'_>, statement: &Stmt, edits: &mut Edits<'_>
 }
 
 /// An `if` whose only purpose is to leave.
-fn is_guard(conditional: &StmtIf) -> bool {
+pub(super) fn is_guard(conditional: &StmtIf) -> bool {
+    conditional.elif_else_clauses.is_empty() && only_leaves(&conditional.body)
+}
+
+/// A block that says something to people at most, and leaves.
+pub(super) fn only_leaves(block: &[Stmt]) -> bool {
     let leaves =
         |s: &Stmt| matches!(s, Stmt::Raise(_) | Stmt::Return(_) | Stmt::Continue(_) | Stmt::Break(_));
-    let [before @ .., last] = conditional.body.as_slice() else { return false };
-    conditional.elif_else_clauses.is_empty() && leaves(last) && before.iter().all(quiet::is_talk_statement)
+    let [before @ .., last] = block else { return false };
+    leaves(last) && before.iter().all(quiet::is_talk_statement)
 }
 
 /// A keyword argument is left out, where that does not end in a `TypeError` that the file itself lets one foresee.
 pub(super) fn call(site: &Site<'_>, call: &ExprCall, edits: &mut Edits<'_>) {
     for keyword in &call.arguments.keywords {
         let Some(name) = &keyword.arg else { continue };
+        // Turned round it says more: the default may be the same.
+        if keyword.value.is_boolean_literal_expr() {
+            continue;
+        }
         // A device is the same where there is but one; `zip(strict=True)` only checks.
         if matches!(name.as_str(), "device" | "strict")
             || quiet::is_words_keyword(name)

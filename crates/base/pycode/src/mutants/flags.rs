@@ -3,75 +3,101 @@
 use infradev_model::Operator;
 use ruff_python_ast::{CmpOp, Expr, ExprCall, Stmt, UnaryOp};
 
-use super::walk::{Edits, Site};
+use super::drops::{is_guard, only_leaves};
+use super::walk::{Edits, Site, callee};
 use crate::definitions::dotted;
 
 pub(super) fn statement(_: &Site<'_>, statement: &Stmt, edits: &mut Edits<'_>) {
     match statement {
         Stmt::If(conditional) => {
-            ignored(&conditional.test, edits);
-            if !conditional.elif_else_clauses.is_empty() {
-                forced(&conditional.test, edits);
-            }
-            let last = conditional.elif_else_clauses.len().saturating_sub(1);
-            for (at, clause) in conditional.elif_else_clauses.iter().enumerate() {
+            // That a guard never leaves is its own mutant, and that it always does fails at once.
+            let is_guard = is_guard(conditional);
+            let known = edits.has(Operator::DropGuard, statement).then_some(false);
+            condition(&conditional.test, known, !is_guard, edits);
+            for clause in &conditional.elif_else_clauses {
                 let Some(test) = &clause.test else { continue };
-                ignored(test, edits);
-                if at < last {
-                    forced(test, edits);
-                }
+                // That it never holds is the same as the branch being gone.
+                let known = edits.has(Operator::DropBranch, clause).then_some(false);
+                condition(test, known, !only_leaves(&clause.body), edits);
             }
         }
-        Stmt::While(s) => ignored(&s.test, edits),
+        Stmt::While(s) => condition(&s.test, None, false, edits),
+        Stmt::Assign(s) if s.value.is_bool_op_expr() => condition(&s.value, None, false, edits),
+        Stmt::Return(s) => {
+            if let Some(value) = s.value.as_deref().filter(|value| value.is_bool_op_expr()) {
+                condition(value, None, false, edits);
+            }
+        }
         _ => {}
     }
 }
 
 pub(super) fn expression(site: &Site<'_>, expr: &Expr, edits: &mut Edits<'_>) {
     match expr {
-        Expr::If(conditional) => {
-            ignored(&conditional.test, edits);
-            forced(&conditional.test, edits);
-        }
-        Expr::BoolOp(boolean) if boolean.op.is_and() => {
-            // The last operand is the value itself.
-            let [operands @ .., _] = boolean.values.as_slice() else { return };
-            operands.iter().for_each(|operand| ignored(operand, edits));
-        }
-        Expr::UnaryOp(unary) if unary.op == UnaryOp::Not => ignored(&unary.operand, edits),
+        Expr::If(conditional) => condition(&conditional.test, None, true, edits),
         Expr::Call(call) => handed_on(site, call, edits),
         _ => {}
     }
 }
 
-/// Each flag in a condition is taken for off: a name or an attribute asked for its truth, or whether it is `None`.
-fn ignored(test: &Expr, edits: &mut Edits<'_>) {
-    match test {
-        Expr::BoolOp(boolean) => boolean.values.iter().for_each(|value| ignored(value, edits)),
-        Expr::UnaryOp(unary) if unary.op == UnaryOp::Not => ignored(&unary.operand, edits),
-        Expr::Name(_) | Expr::Attribute(_) if !dotted(test).is_empty() => {
-            edits.replace(Operator::IgnoredFlag, test, "False");
+/// Each flag in a condition is taken for off; and, where `is_forced`, the condition always goes one way and the other. `known`
+/// is a value of the whole condition that another operator has made, and no two mutants give it one value.
+fn condition(test: &Expr, known: Option<bool>, is_forced: bool, edits: &mut Edits<'_>) {
+    let mut made = Vec::from_iter(known);
+    let flags = flags_of(test);
+    for flag in flags.iter().filter(|flag| edits.take(flag.place)).collect::<Vec<_>>() {
+        match flag.settles {
+            Some(value) if made.contains(&value) => continue,
+            Some(value) => made.push(value),
+            None => {}
         }
-        Expr::Compare(compare) if !dotted(&compare.left).is_empty() => {
-            match (&*compare.ops, &*compare.comparators) {
-                ([CmpOp::IsNot], [Expr::NoneLiteral(_)]) => {
-                    edits.replace(Operator::IgnoredFlag, test, "False")
-                }
-                ([CmpOp::Is], [Expr::NoneLiteral(_)]) => edits.replace(Operator::IgnoredFlag, test, "True"),
-                _ => {}
-            }
+        edits.replace(Operator::IgnoredFlag, flag.place, if flag.is_off_when { "True" } else { "False" });
+    }
+    for value in [false, true] {
+        if is_forced && !made.contains(&value) {
+            edits.replace(Operator::FallbackAlways, test, if value { "True" } else { "False" });
         }
-        Expr::Call(call) if super::walk::callee(call) == "getattr" || super::walk::callee(call) == "get" => {
-            edits.replace(Operator::IgnoredFlag, test, "False");
-        }
-        _ => {}
     }
 }
 
-/// A condition between two paths always goes one way. That a flag is off is [`ignored`]'s.
-fn forced(test: &Expr, edits: &mut Edits<'_>) {
-    edits.replace(Operator::FallbackAlways, test, "False");
-    edits.replace(Operator::FallbackAlways, test, "True");
+/// What a condition asks for its truth, or whether it is `None`.
+struct Flag<'a> {
+    place: &'a Expr,
+    /// The value of the place when the flag is off: `x is None` holds then.
+    is_off_when: bool,
+    /// The value that the whole condition then has, whatever the rest.
+    settles: Option<bool>,
+}
+
+fn flags_of(test: &Expr) -> Vec<Flag<'_>> {
+    let flag = |is_off_when| vec![Flag { place: test, is_off_when, settles: Some(is_off_when) }];
+    match test {
+        Expr::BoolOp(boolean) => {
+            let decisive = boolean.op.is_or();
+            let mut flags: Vec<Flag<'_>> = boolean.values.iter().flat_map(flags_of).collect();
+            for flag in &mut flags {
+                flag.settles = flag.settles.filter(|value| *value == decisive);
+            }
+            flags
+        }
+        Expr::UnaryOp(unary) if unary.op == UnaryOp::Not => {
+            let mut flags = flags_of(&unary.operand);
+            for flag in &mut flags {
+                flag.settles = flag.settles.map(|value| !value);
+            }
+            flags
+        }
+        Expr::Name(_) | Expr::Attribute(_) if !dotted(test).is_empty() => flag(false),
+        Expr::Compare(compare) if !dotted(&compare.left).is_empty() => {
+            match (&*compare.ops, &*compare.comparators) {
+                ([CmpOp::IsNot], [Expr::NoneLiteral(_)]) => flag(false),
+                ([CmpOp::Is], [Expr::NoneLiteral(_)]) => flag(true),
+                _ => Vec::new(),
+            }
+        }
+        Expr::Call(call) if matches!(callee(call), "getattr" | "get") => flag(false),
+        _ => Vec::new(),
+    }
 }
 
 /// A flag that is handed on to a call arrives as off.

@@ -7,11 +7,13 @@ use ruff_python_ast::{
 use ruff_text_size::{Ranged, TextRange};
 
 use super::collectives::is_world_size;
-use super::walk::{Edits, Site};
+use super::walk::{Edits, Site, segments};
 
 pub(super) fn statement(site: &Site<'_>, statement: &Stmt, edits: &mut Edits<'_>) {
     let Stmt::AugAssign(assign) = statement else { return };
-    if is_text_or_list(&assign.value) {
+    // What is left out whole is not counted backwards as well.
+    let dropped = [Operator::StaleCache, Operator::DropReset].iter().any(|op| edits.has(*op, statement));
+    if dropped || is_text_or_list(&assign.value) {
         return;
     }
     let by_ranks =
@@ -29,6 +31,11 @@ pub(super) fn expression(site: &Site<'_>, expr: &Expr, edits: &mut Edits<'_>) {
         Expr::Compare(compare) => comparison(site, compare, edits),
         Expr::BinOp(binary) => binary_operator(site, binary, edits),
         Expr::BoolOp(boolean) => {
+            // An operand that has no say.
+            let neutral = if boolean.op == BoolOp::And { "True" } else { "False" };
+            for operand in &boolean.values {
+                edits.replace(Operator::SwapBoolean, operand, neutral);
+            }
             let other = match boolean.op {
                 BoolOp::And => "or",
                 BoolOp::Or => "and",
@@ -72,6 +79,22 @@ pub(super) fn expression(site: &Site<'_>, expr: &Expr, edits: &mut Edits<'_>) {
         }
         _ => {}
     }
+}
+
+/// A statement whose constant only tells one thing from another, or whose step is left out whole: `self.epoch = 0`, `_ROOT = 0`,
+/// `self.total += 1`.
+pub(super) fn is_label(statement: &Stmt) -> bool {
+    let (target, value) = match statement {
+        Stmt::Assign(assign) if assign.targets.len() == 1 => (&assign.targets[0], Some(&*assign.value)),
+        Stmt::AnnAssign(assign) => (&*assign.target, assign.value.as_deref()),
+        Stmt::AugAssign(assign) if assign.target.is_attribute_expr() => {
+            return assign.value.is_number_literal_expr();
+        }
+        _ => return false,
+    };
+    let name = segments(target).last().map(|name| name.to_ascii_lowercase()).unwrap_or_default();
+    let labels = ["id", "uid", "epoch", "version", "generation", "revision", "root", "sentinel"];
+    value.is_some_and(Expr::is_number_literal_expr) && name.split('_').any(|word| labels.contains(&word))
 }
 
 fn comparison(site: &Site<'_>, compare: &ExprCompare, edits: &mut Edits<'_>) {

@@ -23,6 +23,7 @@ pub(super) fn statement(site: &Site<'_>, statement: &Stmt, edits: &mut Edits<'_>
         Stmt::Return(returned) => {
             if let Some(value) = &returned.value {
                 copied_view(site, value, edits);
+                cut_gradient(site, value, edits);
             }
         }
         Stmt::With(with) => {
@@ -143,6 +144,21 @@ pub(super) fn call(site: &Site<'_>, call: &ExprCall, edits: &mut Edits<'_>) {
         if is_dtype && segments(&keyword.value).last().is_some_and(|last| last.ends_with("dtype")) {
             edits.replace(Operator::WrongDtype, &keyword.value, "__import__(\"torch\").bfloat16");
         }
+    }
+}
+
+/// What a module's `forward` returns is cut off from what made it. Only what looks like one tensor.
+fn cut_gradient(site: &Site<'_>, value: &Expr, edits: &mut Edits<'_>) {
+    let forward = site.function().is_some_and(|function| function.name.as_str() == "forward");
+    let text = site.text(value);
+    match value {
+        Expr::Name(_) | Expr::Attribute(_) | Expr::Subscript(_) | Expr::Call(_) if forward => {
+            edits.replace(Operator::CutGradient, value, format!("{text}.detach()"));
+        }
+        Expr::BinOp(_) if forward => {
+            edits.replace(Operator::CutGradient, value, format!("({text}).detach()"))
+        }
+        _ => {}
     }
 }
 

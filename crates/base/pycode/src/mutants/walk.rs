@@ -160,6 +160,11 @@ impl Edits<'_> {
         self.found.iter().any(|edit| edit.operator == operator && edit.span == span)
     }
 
+    /// Whether a part lies on added lines, so that what is proposed for it counts.
+    pub(super) fn take(&self, what: &impl Ranged) -> bool {
+        self.added.hold(Span::from(what.range()))
+    }
+
     /// The text is cut out; where a statement stood, use [`Edits::drop`].
     pub(super) fn cut(&mut self, operator: Operator, what: TextRange) {
         self.replace(operator, &what, "");
@@ -251,6 +256,7 @@ impl<'a> Visitor<'a> for Walk<'a> {
         take_back::statement(statement, edits);
         tensors::statement(site, statement, edits);
         match statement {
+            _ if swaps::is_label(statement) => {}
             Stmt::Assert(assert) => self.visit_expr(&assert.test),
             _ => visitor::walk_stmt(self, statement),
         }
