@@ -27,7 +27,7 @@ FIXTURE = ROOT / "fixtures/mutation"
 TOOLS = ["mutmut==3.8.1", "cosmic-ray==8.7.0", "pytest==9.2.0"]
 WORKERS = 2
 #: cosmic-ray starts pytest, and imports torch, for each mutant.
-SAMPLE = 24
+SAMPLE = 12
 
 MUTMUT = '[tool.mutmut]\nsource_paths = ["tinylayers/"]\npytest_add_cli_args_test_selection = ["tests/"]\n'
 COSMIC_RAY = """[cosmic-ray]
