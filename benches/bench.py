@@ -5,6 +5,7 @@
     make bench BENCH=overhead     a trial's own overhead, on a task without a framework
     make bench BENCH=supervisor   the harness's own CPU, as a share of all
     make bench BENCH=memory       the harness's memory with 100,000 cases reported
+    make bench BENCH=mutation     seconds a mutant against mutmut and cosmic-ray, and of mutants that need 2 ranks
     make bench BENCH=start        from the workspace being ready to the first case, in an environment that was used before
 """
 
@@ -20,6 +21,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Callable
 
+import mutation
 import packs
 from processes import Infradev, Ran, run
 
@@ -171,6 +173,9 @@ class Bench:
             ],
         )
 
+    def mutation(self) -> None:
+        mutation.mutation(self.infradev, self.scratch, min(self.pairs, 3), show)
+
     def start(self) -> None:
         rows = []
         for task, world, pack in self.core():
@@ -194,7 +199,7 @@ def spread(seconds: list[float]) -> tuple[str, str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", metavar="PART", help="overhead, start, supervisor, memory, ratio [default: all]")
+    parser.add_argument("parts", nargs="*", metavar="PART", help="overhead, start, supervisor, memory, ratio, mutation [default: all]")
     parser.add_argument("--infradev", type=Path, required=True, help="the program, a release build")
     parser.add_argument("--home", type=Path, default=ROOT / "target/bench", help="where runs are kept [default: target/bench]")
     parser.add_argument("--pairs", type=int, default=5, help="pairs of runs for a ratio [default: 5]")
@@ -202,7 +207,7 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=100_000, help="cases for the harness's memory [default: 100000]")
     parser.add_argument("--worlds", type=int, nargs="*", default=[], help="only these world sizes of core's [default: all]")
     options = parser.parse_args()
-    known = {name: getattr(Bench, name) for name in ("overhead", "start", "supervisor", "memory", "ratio")}
+    known = {name: getattr(Bench, name) for name in ("overhead", "start", "supervisor", "memory", "ratio", "mutation")}
     parts = options.parts or list(known)
     for part in parts:
         if part not in known:

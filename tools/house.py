@@ -68,8 +68,9 @@ def verbs() -> Iterator[str]:
         yield "crates/cli/src/cli.rs: `pub enum Command` is not where this check looks for it"
         return
     for verb in re.findall(r"^    ([A-Z][A-Za-z]+)\(", body.group(1), re.MULTILINE):
-        if not (ROOT / f"docs/src/verbs/{verb.lower()}.md").is_file():
-            yield f"docs/src/verbs/{verb.lower()}.md: the verb `{verb.lower()}` has no page"
+        name = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", verb).lower()
+        if not (ROOT / f"docs/src/verbs/{name}.md").is_file():
+            yield f"docs/src/verbs/{name}.md: the verb `{name}` has no page"
 
 
 def main() -> int:

@@ -108,7 +108,7 @@ def _above(fd: int) -> int:
     return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 64)
 
 
-def _set_imports(roots: Sequence[str], pycache: str, keeps_bytecode: bool) -> None:
+def _set_imports(roots: Sequence[str], pycache: str, keeps_bytecode: bool = True) -> None:
     # the kit is loaded and its folder holds nothing else that a rank may import; the repository comes last
     installed = [entry for entry in sys.path if os.path.abspath(entry) != _KIT]
     sys.path[:] = installed + list(roots)

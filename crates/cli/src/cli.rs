@@ -264,6 +264,9 @@ pub struct SynthesizeArgs {
     /// Leave out cases that golden itself fails, instead of stopping there
     #[arg(long)]
     pub skip_failing: bool,
+    /// Write mutants that probes alone reject into each task's adversarial/, one a kind and function
+    #[arg(long, conflicts_with = "shard")]
+    pub write: bool,
     /// How the code under test is held apart; `none` only for machines that grant no namespaces
     #[arg(long, value_enum, default_value_t = SandboxWord::Namespaces, value_name = "KIND")]
     pub sandbox: SandboxWord,
@@ -329,6 +332,9 @@ pub struct ProbeGapsArgs {
     /// How the code under test is held apart; `none` only for machines that grant no namespaces
     #[arg(long, value_enum, default_value_t = SandboxWord::Namespaces, value_name = "KIND")]
     pub sandbox: SandboxWord,
+    /// Try these mutants in place of our own: a JSON list of file, start, end, replacement, operator
+    #[arg(long, value_name = "FILE")]
+    pub mutants: Option<PathBuf>,
     /// Write SARIF 2.1.0, for code scanning
     #[arg(long, value_name = "FILE")]
     pub sarif: Option<PathBuf>,

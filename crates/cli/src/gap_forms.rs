@@ -52,17 +52,18 @@ pub fn summary(document: &GapsDocument) -> String {
         .map(|golden| golden.cases)
         .max()
         .unwrap_or(0);
-    let tests = counted(tests, "test");
+    let notice = if tests == 1 { "notices" } else { "notice" };
+    let pass = counted(tests, "test");
     if mutants.of == 0 {
         return "no mutant can be made of this change: it adds no line of Python that does something"
             .to_string();
     }
     let unnoticed = mutants.of - mutants.official - mutants.probes;
     if unnoticed == 0 {
-        return format!("{tests} notice each of {}", counted(mutants.of, "mutant"));
+        return format!("{pass} {notice} each of {}", counted(mutants.of, "mutant"));
     }
     format!(
-        "{} of your change could break unnoticed: {unnoticed} of {} pass {tests}",
+        "{} of your change could break unnoticed: {unnoticed} of {} pass {pass}",
         counted(document.gaps.len() as u32, "line"),
         counted(mutants.of, "mutant"),
     )

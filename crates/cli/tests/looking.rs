@@ -12,6 +12,8 @@ fn help_says_what_each_command_does_with_examples() {
         &["--help"][..],
         &["accept", "--help"],
         &["grade", "--help"],
+        &["synthesize", "--help"],
+        &["probe-gaps", "--help"],
         &["probe", "try", "--help"],
         &["new", "--help"],
         &["contract", "draft", "--help"],

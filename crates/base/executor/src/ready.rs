@@ -98,7 +98,7 @@ impl Executor {
         pack: &Path,
         lock: Option<&[u8]>,
     ) -> Result<ReadyBase, ExecutorError> {
-        let tree = base_tree(&self.home, task, self.progress.as_ref())?;
+        let tree = base_tree(&self.home, &task.base, self.progress.as_ref())?;
         let spec = &task.environment;
         let definition = match (&spec.interpreter, lock, &spec.lock, &spec.python) {
             (Some(path), ..) => Definition::Interpreter { path: PathBuf::from(path) },
@@ -108,10 +108,6 @@ impl Executor {
             _ => return Err(ExecutorError::NoEnvironment { task: task.spec.id.clone() }),
         };
         Ok(ReadyBase { tree, environment: self.environment(&definition)? })
-    }
-
-    fn tree(&self, base: &BaseSource) -> Result<Tree, ExecutorError> {
-        base_tree(&self.home, base, self.progress.as_ref())
     }
 
     /// `cpu`, or number and name of the machine's GPUs.

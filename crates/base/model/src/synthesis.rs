@@ -80,7 +80,7 @@ pub struct MutantRecord {
     /// Probe cases that reach its lines, over all world sizes; counted where no official case rejects it.
     pub probe_reach: u32,
     /// What each probe case that reaches it made of it, by id: its column of the kill matrix. Filled where no official case
-    /// rejects it.
+    /// rejects it; cases whose judge failed by itself are left out.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub probes: BTreeMap<String, Word>,
     /// Seconds that trying it took.

@@ -146,13 +146,13 @@ pub enum FromRank {
         #[serde(default)]
         rewritten: bool,
         #[serde(default)]
-        reached: Option<Reached>,
+        reached: Option<Box<Reached>>,
     },
     Returned {
         call: u32,
         value: Value,
         #[serde(default)]
-        reached: Option<Reached>,
+        reached: Option<Box<Reached>>,
     },
     Raised {
         call: u32,
@@ -169,7 +169,7 @@ pub enum FromRank {
         #[serde(default)]
         kind: String,
         #[serde(default)]
-        reached: Option<Reached>,
+        reached: Option<Box<Reached>>,
     },
     Bye {},
 }

@@ -591,7 +591,7 @@ impl OfficialRun<'_> {
             return None;
         };
         if let Some(reached) = reached {
-            self.outcome.reach.add(id, reached);
+            self.outcome.reach.add(id, *reached);
         }
         if rewritten {
             self.outcome.tampering.push(Tampering {

@@ -493,9 +493,9 @@ impl ProbesRun<'_> {
     }
 
     /// Takes note of the lines that ran in a call of the current case.
-    fn reached(&mut self, reached: Option<Reached>) {
+    fn reached(&mut self, reached: Option<Box<Reached>>) {
         if let Some(reached) = reached {
-            self.outcome.reach.add_whole(&self.current, reached);
+            self.outcome.reach.add_whole(&self.current, *reached);
         }
     }
 

@@ -35,10 +35,21 @@ pub async fn run(global: &Global, args: ProbeGapsArgs) -> Result<ExitCode, Failu
         timeouts: Timeouts { case: args.timeout, trial: 3600.0, ..Timeouts::default() },
         memory_mib: args.memory,
     })?;
+    let given = match &args.mutants {
+        Some(path) => {
+            let failed = |error| Failure::bad_input(format!("{}: {error}", path.display()));
+            Some((path.display().to_string(), std::fs::read(path).map_err(failed)?))
+        }
+        None => None,
+    };
     let executor = session.executor()?;
-    let run = session.start(&plan(&args, &change))?;
+    let given_bytes = given.as_ref().map_or(&[][..], |(_, bytes)| bytes.as_slice());
+    let run = session.start(&plan(&args, &change, given_bytes))?;
     let ready = change.adapt(executor.ready(Arc::new(change.task.clone())).await?);
-    let (mutants, passed_over) = funnel::mutants_of(&ready)?;
+    let (mutants, passed_over) = match &given {
+        Some((path, bytes)) => (funnel::given_mutants(&ready, path, bytes)?, Vec::new()),
+        None => funnel::mutants_of(&ready)?,
+    };
     let plan = FunnelPlan {
         mutants,
         passed_over,
@@ -80,11 +91,12 @@ pub async fn run(global: &Global, args: ProbeGapsArgs) -> Result<ExitCode, Failu
     Ok(if gap { ExitCode::from(1) } else { ExitCode::SUCCESS })
 }
 
-fn plan(args: &ProbeGapsArgs, change: &DraftedChange) -> Plan {
+fn plan(args: &ProbeGapsArgs, change: &DraftedChange, given: &[u8]) -> Plan {
     let mut digest = DigestBuilder::new("infradev plan v1");
     digest.part("verb", b"probe-gaps").part("task", change.task.suites_digest().as_str().as_bytes());
     let asked = (&args.world, &args.shard, args.skip_failing, &args.plugin, &args.preload, &args.tests);
     digest.part("asked", format!("{asked:?} {:?}", args.sandbox).as_bytes());
+    digest.part("given", given);
     let command = std::env::args().collect();
     Plan { verb: "probe-gaps".into(), pack: "change".into(), command, digest: digest.finish() }
 }

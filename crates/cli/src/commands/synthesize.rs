@@ -48,7 +48,13 @@ pub async fn run(global: &Global, args: SynthesizeArgs) -> Result<ExitCode, Fail
                 progress.line(&line);
             }
         };
-        tasks.push(funnel::run(&executor, &run, &ready, &plan, &told).await?);
+        let found = funnel::run(&executor, &run, &ready, &plan, &told).await?;
+        if args.write {
+            for name in funnel::write_candidates(&ready, &found)? {
+                session.progress.line(&format!("{id}: wrote adversarial/{name}.toml"));
+            }
+        }
+        tasks.push(found);
     }
     let document = SynthesisDocument { schema: SYNTHESIS_SCHEMA, run: run.id().to_string(), tasks };
     run.write_document("synthesize.json", &document)?;
@@ -146,6 +152,7 @@ fn share(part: u32, share: Share) -> String {
 fn survivors(task: &Synthesis) -> String {
     let mut text = String::new();
     let survivors: Vec<&MutantRecord> = task.survivors().collect();
+    let probed = task.golden.iter().any(|golden| golden.suite == Suite::Probe);
     if !survivors.is_empty() {
         let _ = writeln!(text, "\n{}: mutants that pass the official tests", task.id);
     }
@@ -166,6 +173,7 @@ fn survivors(task: &Synthesis) -> String {
             .collect();
         let by = match (&rejecting[..], record.fate) {
             ([], Fate::Unreached) => "no test runs these lines".to_string(),
+            ([], _) if !probed => format!("no test rejects it ({} run it)", record.official_reach),
             ([], _) if record.probe_reach == 0 => "no probe runs these lines".to_string(),
             ([], _) => format!("no probe rejects it ({} run it)", record.probe_reach),
             (cases, _) => format!("rejected by {}", cases.join(", ")),

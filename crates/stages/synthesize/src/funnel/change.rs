@@ -319,14 +319,14 @@ fn tree_mentions(ready: &ReadyTask, module: &str) -> bool {
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
             let path = entry.path();
-            match entry.file_type() {
-                Ok(kind) if kind.is_dir() => folders.push(path),
-                Ok(kind) if kind.is_file() && is_python(&path) => {
-                    if std::fs::read(&path).is_ok_and(|bytes| mentions(&bytes, module)) {
-                        return true;
-                    }
-                }
-                _ => {}
+            let kind = entry.file_type();
+            if kind.as_ref().is_ok_and(std::fs::FileType::is_dir) {
+                folders.push(path);
+            } else if kind.is_ok_and(|kind| kind.is_file())
+                && is_python(&path)
+                && std::fs::read(&path).is_ok_and(|bytes| mentions(&bytes, module))
+            {
+                return true;
             }
         }
     }

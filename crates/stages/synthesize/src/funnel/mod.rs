@@ -5,8 +5,10 @@
 //! One of its runs follows lines, so that a mutant runs only the cases that reach it ([`trying`]). Mutants are spread over
 //! the executor's slots, a warm session each; what is finished is in a journal of the run and is not repeated.
 
+mod candidates;
 mod change;
 mod control;
+mod given;
 mod running;
 mod trying;
 
@@ -18,8 +20,10 @@ use infradev_pycode::{MutationSource, Span, lines_around, mutants};
 use infradev_store::StoreError;
 use infradev_trial::{Line, TrialError};
 
+pub use candidates::write_candidates;
 pub use change::{ChangeAsk, ChangeError, DraftedChange};
 pub use control::{Control, ControlCase, SuiteControl};
+pub use given::given_mutants;
 pub use running::{FunnelPlan, Told, run};
 
 /// Cases named in a message.
@@ -39,6 +43,8 @@ pub enum FunnelError {
     Trial(#[from] TrialError),
     #[error("{task}: the unmutated change fails {suite} tests at world size {world}: {}", named(failing))]
     GoldenFails { task: String, suite: Suite, world: u32, failing: Vec<String> },
+    #[error("{path}: {why}")]
+    Given { path: String, why: String },
     #[error("{task}: the unmutated change passes no test{}", because(notes))]
     NoTests { task: String, notes: Vec<String> },
 }
@@ -50,7 +56,9 @@ impl Classified for FunnelError {
             FunnelError::Derive(error) => error.class(),
             FunnelError::Store(error) => error.class(),
             FunnelError::Trial(error) => error.class(),
-            FunnelError::GoldenFails { .. } | FunnelError::NoTests { .. } => Class::BadInput,
+            FunnelError::GoldenFails { .. } | FunnelError::NoTests { .. } | FunnelError::Given { .. } => {
+                Class::BadInput
+            }
         }
     }
 
@@ -65,6 +73,7 @@ impl Classified for FunnelError {
                  --skip-failing"
                     .to_string(),
             ),
+            FunnelError::Given { .. } => None,
             FunnelError::NoTests { .. } => {
                 Some("mutants are tried on tests that the unmutated change passes; check the paths of the tests".to_string())
             }

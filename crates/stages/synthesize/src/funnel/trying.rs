@@ -100,7 +100,7 @@ impl Trying<'_> {
         cases: &BTreeSet<String>,
         record: &mut MutantRecord,
     ) -> Result<(), TrialError> {
-        let rejects = |case: &CaseResult| word(control, case) != Word::Passed;
+        let rejects = |case: &CaseResult| word(control, case) != Word::Passed && !judge_failed(case);
         let (timeouts, deadlines) = control.timeouts(&self.task.public.spec.timeouts, cases);
         let official = control.suite == Suite::Official;
         let ask = Ask {
@@ -133,7 +133,7 @@ impl Trying<'_> {
             });
         }
         if !official {
-            for case in &tried.cases {
+            for case in tried.cases.iter().filter(|case| !judge_failed(case)) {
                 record.probes.insert(case.case.id.clone(), word(control, case));
             }
         }
@@ -146,6 +146,12 @@ fn word(control: &SuiteControl, case: &CaseResult) -> Word {
     let golden: &[Outcome] =
         control.cases.get(&case.case.id).map(|golden| golden.vector.as_slice()).unwrap_or_default();
     merge(&case.outcomes(), golden)
+}
+
+/// Whether a judge failed by itself, which says nothing of the mutant.
+fn judge_failed(case: &CaseResult) -> bool {
+    let passed = case.outcomes().iter().all(|outcome| *outcome == Outcome::Passed);
+    !passed && case.judgement.as_ref().is_some_and(|judgement| judgement.rejection.is_none())
 }
 
 /// A case that was asked for and that no rank collected.

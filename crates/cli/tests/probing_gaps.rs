@@ -1,0 +1,184 @@
+//! `infradev probe-gaps`: what a maintainer runs on a branch, with no pack and no task.
+
+mod ground;
+
+use std::path::PathBuf;
+
+use ground::{Ground, Said};
+
+const PRICE: &str = "def total(items):\n    return sum(items)\n";
+
+const REBATE: &str = "\
+def total(items, rebate=0.0, least=0):
+    if rebate < 0:
+        raise ValueError(\"a rebate is not negative\")
+    whole = sum(items)
+    if whole >= least:
+        whole = whole - whole * rebate
+    return whole
+
+
+def label(items):
+    return \"%d items\" % len(items)
+";
+
+const TESTS: &str = "\
+from shop.price import total
+
+
+def test_total():
+    assert total([1, 2]) == 3
+
+
+def test_rebate():
+    assert total([10, 10], rebate=0.5) == 10
+";
+
+/// A repository with a branch, and a Python with pytest in it.
+struct Branch {
+    ground: Ground,
+    python: PathBuf,
+}
+
+impl Branch {
+    fn new() -> Branch {
+        let ground = Ground::new();
+        // Builds the environment, once for all tests of this checkout.
+        ground.infradev(&["probe", "list", "pack/tasks/triple"]).exits(0);
+        let environments = std::fs::read_dir(ground.path().join("home/envs")).unwrap().flatten();
+        let python =
+            environments.map(|entry| entry.path().join("bin/python")).find(|path| path.is_file()).unwrap();
+        let branch = Branch { ground, python };
+        branch.write("src/shop/__init__.py", "");
+        branch.write("src/shop/price.py", PRICE);
+        branch.write("tests/test_old.py", "def test_old():\n    pass\n");
+        branch.git(&["init", "-q", "-b", "main"]);
+        branch.commit("base");
+        branch.git(&["checkout", "-q", "-b", "rebate"]);
+        branch.write("src/shop/price.py", REBATE);
+        branch.write("tests/test_price.py", TESTS);
+        branch
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        self.ground.write(&format!("shop/{path}"), text);
+    }
+
+    fn git(&self, args: &[&str]) {
+        let folder = self.ground.path().join("shop");
+        let place: Vec<&str> = ["-C", folder.to_str().unwrap()].iter().chain(args).copied().collect();
+        self.ground.git(&place);
+    }
+
+    fn commit(&self, message: &str) {
+        self.git(&["add", "-A"]);
+        self.git(&["commit", "-q", "-m", message]);
+    }
+
+    fn gaps(&self, args: &[&str]) -> Said {
+        let python = self.python.to_str().unwrap();
+        let mine = ["--quiet", "probe-gaps", "--repo", "shop", "--python", python];
+        let all: Vec<&str> = mine.iter().chain(args).copied().collect();
+        self.ground.infradev(&all)
+    }
+}
+
+#[test]
+fn lines_that_no_test_notices_are_listed_as_text_markdown_and_sarif() {
+    let branch = Branch::new();
+    // The work tree as it lies there: nothing is committed yet.
+    let said = branch.gaps(&["--markdown", "gaps.md", "--sarif", "gaps.sarif"]).exits(0);
+    insta::assert_snapshot!("text", said.out);
+    insta::assert_snapshot!("markdown", branch.ground.read("gaps.md"));
+    insta::assert_snapshot!("sarif", branch.ground.read("gaps.sarif"));
+    branch.commit("rebate");
+    branch.gaps(&["--fail-on-gap", "--head", "rebate"]).exits(1);
+}
+
+#[test]
+fn a_branch_whose_every_line_is_noticed_has_no_gap() {
+    let branch = Branch::new();
+    branch.write("src/shop/price.py", "def total(items):\n    return sum(items) * 2\n");
+    branch.write(
+        "tests/test_price.py",
+        "from shop.price import total\n\n\ndef test_total():\n    assert total([3, 2]) == 10\n",
+    );
+    let document = branch.gaps(&["--fail-on-gap", "--json"]).exits(0).json();
+    assert_eq!(document["gaps"].as_array().unwrap().len(), 0, "{document:#}");
+    assert_eq!(document["head"], "work tree");
+    let said = branch.gaps(&[]).exits(0);
+    assert!(said.out.starts_with("1 test notices each of "), "{}", said.out);
+}
+
+#[test]
+fn two_ranks_and_named_tests_are_run() {
+    let branch = Branch::new();
+    let at = branch.ground.path().join("shop/tests/test_price.py");
+    std::fs::rename(at, branch.ground.path().join("shop/tests/test_renamed.py")).unwrap();
+    branch.commit("rebate");
+    branch.git(&["checkout", "-q", "-b", "again"]);
+    branch.write("src/shop/price.py", &REBATE.replace("whole >= least", "whole > least"));
+    // Nothing of the tests is touched now.
+    let said = branch.gaps(&["--base", "rebate"]).exits(4);
+    assert!(said.err.contains("the change against rebate touches no test file"), "{}", said.err);
+    assert!(said.err.contains("hint: name the tests that should notice"), "{}", said.err);
+    let document =
+        branch.gaps(&["--base", "rebate", "--world", "2", "--json", "--", "tests"]).exits(0).json();
+    let golden = &document["change"]["golden"][0];
+    assert_eq!((golden["world"].as_u64(), golden["cases"].as_u64()), (Some(2), Some(3)));
+    let one = ["--base", "rebate", "--json", "--", "tests/test_renamed.py::test_rebate"];
+    let document = branch.gaps(&one).exits(0).json();
+    assert_eq!(document["change"]["golden"][0]["cases"], 1);
+}
+
+#[test]
+fn what_cannot_be_tried_is_said_with_what_to_do() {
+    let branch = Branch::new();
+    let said = branch.gaps(&["--", "-k", "total"]).exits(2);
+    assert!(said.err.contains("-k: only paths and ids of tests are understood here"), "{}", said.err);
+    let said = branch.gaps(&["--", "tests/test_nowhere.py"]).exits(4);
+    assert!(said.err.contains("tests/test_nowhere.py: there is no such test file or folder"), "{}", said.err);
+    let said = branch.gaps(&["--base", "nowhere"]).exits(4);
+    assert!(said.err.contains("nowhere"), "{}", said.err);
+    let said = branch.ground.infradev(&["probe-gaps", "--repo", "shop", "--python", "no/python"]).exits(4);
+    assert!(said.err.contains("no/python: there is no such program"), "{}", said.err);
+    branch.ground.write(
+        "m.json",
+        "[{\"file\": \"src/shop/price.py\", \"start\": 0, \"end\": 99999, \"operator\": \"swap-constant\"}]",
+    );
+    let said = branch.gaps(&["--mutants", "m.json"]).exits(4);
+    assert!(said.err.contains("m.json: mutant 1: 0..99999 is no span of src/shop/price.py"), "{}", said.err);
+}
+
+#[test]
+fn tests_that_fail_before_any_mutation_stop_it_by_name() {
+    let branch = Branch::new();
+    branch.write("tests/test_price.py", &TESTS.replace("== 10", "== 11"));
+    let said = branch.gaps(&[]).exits(4);
+    assert!(said.err.contains("tests/test_price.py::test_rebate (AssertionError"), "{}", said.err);
+    assert!(said.err.contains("--skip-failing"), "{}", said.err);
+    let document = branch.gaps(&["--skip-failing", "--json"]).exits(0).json();
+    assert_eq!(document["change"]["golden"][0]["cases"], 1);
+}
+
+#[test]
+fn python_that_does_not_parse_is_listed_and_passed_over() {
+    let branch = Branch::new();
+    branch.write("src/shop/broken.py", "def (\n");
+    branch.write("src/shop/data.json", "{}\n");
+    let said = branch.gaps(&[]).exits(0);
+    assert!(said.out.contains("passed over src/shop/broken.py: src/shop/broken.py:1:"), "{}", said.out);
+    assert!(said.out.contains("passed over src/shop/data.json: not Python"), "{}", said.out);
+}
+
+#[test]
+fn where_no_mutant_is_possible_that_is_said() {
+    let branch = Branch::new();
+    branch.write("src/shop/price.py", &format!("# Prices.\n{PRICE}"));
+    branch.write(
+        "tests/test_price.py",
+        "from shop.price import total\n\n\ndef test_total():\n    assert total([1]) == 1\n",
+    );
+    let said = branch.gaps(&["--fail-on-gap"]).exits(0);
+    assert!(said.out.starts_with("no mutant can be made of this change"), "{}", said.out);
+}

@@ -1,0 +1,213 @@
+//! `infradev synthesize`: mutants of a small task through official tests and probes, killed and resumed, and bad input.
+
+mod ground;
+mod harm;
+
+use std::collections::BTreeMap;
+
+use ground::Ground;
+use harm::{Running, assert_nothing_left, no_process_of};
+use infradev_supervise::Exit;
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+const GOLDEN: &str = "\
+diff --git a/toy/model.py b/toy/model.py
+--- a/toy/model.py
++++ b/toy/model.py
+@@ -1,2 +1,13 @@
+ def double(x):
+     return 2 * x
++
++
++def triple(x):
++    if x < 0:
++        raise ValueError(\"negative\")
++    return 3 * x
++
++
++def unused(x):
++    y = x + 1
++    return y
+";
+
+/// The toy pack with a golden of more lines: a guard that no test and no probe asks about, a boundary that a probe alone asks
+/// about, a function that nobody calls.
+fn ground() -> Ground {
+    let ground = Ground::new();
+    ground.write("pack/tasks/triple/golden.patch", GOLDEN);
+    ground
+}
+
+fn mutants(task: &Value) -> &Vec<Value> {
+    task["mutants"].as_array().unwrap()
+}
+
+fn fates(task: &Value) -> BTreeMap<(u64, String, String), String> {
+    mutants(task)
+        .iter()
+        .map(|record| {
+            let mutant = &record["mutant"];
+            let word = |value: &Value| value.as_str().unwrap_or_default().trim().to_string();
+            let key = (mutant["line"].as_u64().unwrap(), word(&mutant["operator"]), word(&record["becomes"]));
+            (key, word(&record["fate"]))
+        })
+        .collect()
+}
+
+fn fate(fates: &BTreeMap<(u64, String, String), String>, line: u64, operator: &str) -> Vec<String> {
+    let of = |(at, name, _): &&(u64, String, String)| *at == line && name == operator;
+    fates.iter().filter(|(key, _)| of(key)).map(|(_, fate)| fate.clone()).collect()
+}
+
+#[test]
+fn each_mutant_ends_with_who_rejects_it_or_with_the_promise_that_nothing_checks() {
+    let ground = ground();
+    let document = ground.infradev(&["synthesize", "pack", "--json", "--jobs", "2"]).exits(0).json();
+    let task = &document["tasks"][0];
+    let found = fates(task);
+    assert_eq!(fate(&found, 6, "drop-guard"), ["survived"], "{found:#?}");
+    assert!(fate(&found, 6, "swap-comparison").contains(&"probe".to_string()), "{found:#?}");
+    assert!(fate(&found, 8, "swap-arithmetic").iter().all(|fate| fate == "official"), "{found:#?}");
+    assert!(fate(&found, 12, "swap-arithmetic").iter().all(|fate| fate == "unreached"), "{found:#?}");
+    for record in mutants(task) {
+        let rejected = record["by"].is_object();
+        assert_eq!(rejected, matches!(record["fate"].as_str(), Some("official" | "probe")), "{record}");
+        assert!(!record["promise"].as_str().unwrap().is_empty());
+    }
+    let probed = mutants(task).iter().find(|record| record["fate"] == "probe").unwrap();
+    assert_eq!(probed["probes"]["probes/judge_model.py::zero_stays_zero[world=1]"], "error");
+    assert_eq!(probed["probes"]["probes/judge_model.py::any_number_is_tripled[world=1]"], "passed");
+    let strength = &task["strength"]["mutants"];
+    let count = |fate: &str| found.values().filter(|found| *found == fate).count();
+    assert_eq!(strength["official"], count("official"));
+    assert_eq!(strength["probes"], count("probe"));
+
+    // A finished run is not resumed, and its text says the same.
+    let said = ground.infradev(&["synthesize", "pack"]).exits(0);
+    assert!(said.out.contains("triple: mutants that pass the official tests"), "{}", said.out);
+    assert!(
+        said.out.contains("breaks: what the guard refuses or passes over never gets beyond it"),
+        "{}",
+        said.out
+    );
+    assert!(said.out.contains("rejected by probes/judge_model.py::zero_stays_zero[world=1]"), "{}", said.out);
+    assert!(said.out.contains("no test runs these lines"), "{}", said.out);
+}
+
+#[test]
+fn candidates_are_written_as_adversarial_patches_that_acceptance_takes() {
+    let ground = ground();
+    let said = ground.infradev(&["synthesize", "pack", "--write"]).exits(0);
+    assert!(said.err.contains("triple: wrote adversarial/swap-comparison-model-6.toml"), "{}", said.err);
+    let text = ground.read("pack/tasks/triple/adversarial/swap-comparison-model-6.toml");
+    assert!(text.contains("take") || text.contains("find = "), "{text}");
+    let document = ground.infradev(&["accept", "pack", "--no-write", "--json"]).json();
+    let record = &document["tasks"][0];
+    assert_eq!(record["fools_official"]["swap-comparison-model-6"], true, "{record:#}");
+    assert_eq!(record["rejected"]["swap-comparison-model-6"], true, "{record:#}");
+    // What is there is left as it is.
+    let again = ground.infradev(&["synthesize", "pack", "--write"]).exits(0);
+    assert!(!again.err.contains("wrote"), "{}", again.err);
+}
+
+#[test]
+fn shards_are_parts_of_the_whole() {
+    let ground = ground();
+    let digests = |args: &[&str]| -> Vec<String> {
+        let document = ground.infradev(args).exits(0).json();
+        let task = document["tasks"][0].clone();
+        let mut found: Vec<String> = mutants(&task)
+            .iter()
+            .map(|record| record["mutant"]["digest"].as_str().unwrap().to_string())
+            .collect();
+        found.sort();
+        found
+    };
+    let whole = digests(&["synthesize", "pack", "--json"]);
+    let one = digests(&["synthesize", "pack", "--json", "--shard", "1/2"]);
+    let two = digests(&["synthesize", "pack", "--json", "--shard", "2/2"]);
+    let mut both = [one.clone(), two.clone()].concat();
+    both.sort();
+    assert_eq!(both, whole);
+    assert!(!one.is_empty() && !two.is_empty());
+    let said = ground.infradev(&["synthesize", "pack", "--shard", "3/2"]).exits(2);
+    assert!(said.err.contains("a shard is K/N with K from 1 to N"), "{}", said.err);
+}
+
+fn tells_a_mutant(line: &str) -> bool {
+    line.contains(" · ") && line.contains("toy/model.py:")
+}
+
+#[tokio::test]
+async fn killed_it_goes_on_where_it_stopped_and_repeats_no_finished_mutant() {
+    let ground = ground();
+    let here = ground.path();
+    let args = ["synthesize", "pack", "--json", "--jobs", "2"];
+    let calm = Running::start(here, &args, &[]).end().await.exits(0);
+    let calm_fates = fates(&calm.json()["tasks"][0]);
+
+    let mut pids = Vec::new();
+    // During the control, in the middle, near the end.
+    for mutants_before in [0, 3, 2] {
+        let mut running = Running::start(here, &args, &[]);
+        pids.push(running.pid());
+        for _ in 0..mutants_before {
+            assert!(running.says(tells_a_mutant).await, "it ended early");
+        }
+        running.signal(Signal::SIGKILL);
+        assert_eq!(running.end().await.exit, Exit::Signal(9));
+        no_process_of(here).await;
+    }
+    let last = Running::start(here, &args, &[]);
+    pids.push(last.pid());
+    let ended = last.end().await.exits(0);
+    assert!(ended.err.contains("resuming run"), "{}", ended.err);
+    let document = ended.json();
+    assert_eq!(fates(&document["tasks"][0]), calm_fates);
+    // Each mutant stands in the journal once: none was tried again.
+    let run = here.join("home/runs").join(document["run"].as_str().unwrap());
+    let journal = std::fs::read_to_string(run.join("mutants-triple.jsonl")).unwrap();
+    let mut digests: Vec<String> = journal
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .map(|line| line["event"]["record"]["mutant"]["digest"].as_str().unwrap().to_string())
+        .collect();
+    let all = digests.len();
+    digests.sort();
+    digests.dedup();
+    assert_eq!((digests.len(), all), (calm_fates.len(), calm_fates.len()));
+    no_process_of(here).await;
+    assert_nothing_left(here, &pids);
+}
+
+#[test]
+fn a_golden_that_fails_its_own_tests_stops_it_by_name_or_is_left_out() {
+    let ground = ground();
+    let broken = "+    assert triple(2) == 6\n+\n+\n+def test_never():\n+    assert triple(1) == 4\n";
+    ground.edit("pack/tasks/triple/official.patch", "+    assert triple(2) == 6\n", broken);
+    ground.edit("pack/tasks/triple/official.patch", "@@ -3,3 +3,9 @@", "@@ -3,3 +3,13 @@");
+    let said = ground.infradev(&["synthesize", "pack"]).exits(4);
+    assert!(
+        said.err.contains("triple: the unmutated change fails official tests at world size 1: tests/test_model.py::test_never")
+            || said.err.contains("test_never (AssertionError"),
+        "{}",
+        said.err
+    );
+    assert!(said.err.contains("leave such cases out with --skip-failing"), "{}", said.err);
+    let document = ground.infradev(&["synthesize", "pack", "--skip-failing", "--json"]).exits(0).json();
+    let golden = &document["tasks"][0]["golden"][0];
+    assert_eq!(golden["cases"], 2);
+    assert_eq!(golden["left_out"][0], "tests/test_model.py::test_never");
+}
+
+#[test]
+fn tests_that_cannot_be_collected_are_told_with_their_reason() {
+    let ground = ground();
+    let official = ground.read("pack/tasks/triple/official.patch");
+    let spoilt = official.replace("from toy.model import triple", "from toy.model import tripel");
+    let spoilt = spoilt.replace("+    from toy.model", "+from toy.model");
+    ground.write("pack/tasks/triple/official.patch", &spoilt);
+    let said = ground.infradev(&["synthesize", "pack"]).exits(4);
+    assert!(said.err.contains("tests/test_model.py"), "{}", said.err);
+}
