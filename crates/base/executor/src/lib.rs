@@ -29,5 +29,4 @@ pub use kit::Kit;
 pub use progress::{Happening, Progress, Quiet};
 pub use ready::{ReadyBase, ReadyTask, base_tree};
 pub use rewritten::{Rewritten, RewrittenChange};
-pub use session::HeldSlot;
 pub use slot::Slot;

@@ -182,6 +182,7 @@ impl DraftedChange {
                 base: source,
             },
             pack: ID.to_string(),
+            canary: None,
             folder: ask.repository.clone(),
             golden: if split.source.is_empty() { Vec::new() } else { split.source.to_bytes() },
             official: if split.test.is_empty() { Vec::new() } else { split.test.to_bytes() },
