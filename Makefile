@@ -3,6 +3,7 @@
 # make check   formatting, lints, schemas, docs, licences
 # make bench   figures as ratios; one part alone: make bench BENCH=overhead
 # make upstream MEGATRON=path/of/a/clone   tasks of Megatron-LM's own pull requests: minutes; 3 GB of packages once
+# make hollow-survey MEGATRON=a/clone VERL=a/clone [PYTHON=a/python/with/torch]   hollow files and mutants of 300 pull requests
 # make kill-test   kill -9 at 50 instants of one acceptance of the core pack, resuming after each
 # make docs    the book, into docs/book (needs mdbook)
 # make install the program, into ~/.cargo/bin
@@ -10,7 +11,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: upstream help setup demo test test-rust test-python kill-test check bench docs install
+.PHONY: upstream hollow-survey help setup demo test test-rust test-python kill-test check bench docs install
 
 IN := source tools/env.sh
 
@@ -69,6 +70,14 @@ upstream:
 	$(IN)
 	test -n "$(MEGATRON)" || { echo "say where a clone of Megatron-LM is: make upstream MEGATRON=../Megatron-LM" >&2; exit 2; }
 	INFRADEV_MEGATRON="$(abspath $(MEGATRON))" cargo test --package infradev-cli --test upstream -- --nocapture --test-threads=1
+
+hollow-survey:
+	@tools/setup.sh
+	$(IN)
+	test -n "$(MEGATRON)$(VERL)" || { echo "say where a clone is: make hollow-survey MEGATRON=../Megatron-LM VERL=../verl" >&2; exit 2; }
+	export INFRADEV_MEGATRON="$(abspath $(MEGATRON))" INFRADEV_VERL="$(abspath $(VERL))"
+	if [ -n "$(PYTHON)" ]; then export INFRADEV_SURVEY_PYTHON="$(abspath $(PYTHON))"; fi
+	cargo test --package infradev-cli --test hollow_survey -- --nocapture --test-threads=1
 
 docs:
 	mdbook build docs

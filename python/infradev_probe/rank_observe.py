@@ -12,13 +12,16 @@ import os
 import re
 import sys
 import types
-from typing import Any, Callable, cast
+from typing import TYPE_CHECKING, Any, Callable, cast
 
 from . import tensors
 from .failures import describe, frames_of, qualified, trace_of
 from .frames import Channel, FrameError
 from .observers import is_observer, rank
 from .trees import Unencodable
+
+if TYPE_CHECKING:
+    from .reach import Reach
 
 _ARGUMENTS = re.compile(
     r"unexpected keyword argument|required (positional|keyword-only) argument|positional arguments? but|"
@@ -33,7 +36,7 @@ class NoObserver(LookupError):
 
 def run(job: list[Any]) -> None:
     """Serve the channel of ``job`` ([channel, args], emptied) until ``finish``, then end the process."""
-    from .rank_setup import outside
+    from .rank_setup import followed, outside
 
     args: dict[str, Any] = job.pop()
     channel: Channel = job.pop()
@@ -45,6 +48,7 @@ def run(job: list[Any]) -> None:
     if args["probes"] not in sys.path:  # for what observer files share
         sys.path.append(args["probes"])
     make = _array_maker()
+    reach = followed(args)
     while True:
         frame = receive()
         header = frame.header
@@ -56,11 +60,12 @@ def run(job: list[Any]) -> None:
                 inputs = tensors.decode(header["inputs"], frame.payload, make)
                 tree, payload = _observe(args["probes"], header["observer"], inputs)
                 try:
-                    send({"type": "returned", "call": call, "value": tree}, payload)
+                    send({"type": "returned", "call": call, "value": tree, **_reached(reach)}, payload)
                 except FrameError as error:  # over the limits: nothing of it has left
                     raise Unencodable(str(error)) from None
             except BaseException as error:  # SystemExit too: it is the observer's outcome, not the rank's end
-                send({"type": "raised", "call": call, **told(error, args["root"], args["probes"])})
+                body = told(error, args["root"], args["probes"])
+                send({"type": "raised", "call": call, **body, **_reached(reach)})
         elif frame.type == "meter":
             send({"type": "metered", "what": header.get("what"), "unsupported": True})
         else:
@@ -69,6 +74,10 @@ def run(job: list[Any]) -> None:
     sys.stderr.flush()
     send({"type": "bye"})
     _exit(0)
+
+
+def _reached(reach: Reach | None) -> dict[str, Any]:
+    return {"reached": reach.take()} if reach else {}
 
 
 def _array_maker() -> Callable[[tensors.Leaf], Any]:

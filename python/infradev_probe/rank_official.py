@@ -8,6 +8,7 @@ share is torn down first. Failures of collection, whatever raises them (a module
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import importlib
 import importlib.metadata
@@ -15,13 +16,16 @@ import os
 import sys
 import time
 import traceback
-from typing import Any, Callable, Generator, Iterable
+from typing import TYPE_CHECKING, Any, Callable, Generator, Iterable
 
 import pytest
 
 from .failures import describe, frames_of, message_of
 from .frames import Channel, Frame
 from .outcomes import CaseRecord
+
+if TYPE_CHECKING:
+    from .reach import Reach
 
 _CHUNK = 1000
 _STACK = 4
@@ -44,11 +48,11 @@ def preload() -> None:
 
 def run(job: list[Any]) -> None:
     """Serve the channel of ``job`` ([channel, args], emptied) until ``finish``, then end the process."""
-    from .rank_setup import outside
+    from .rank_setup import followed, outside
 
     args: dict[str, Any] = job.pop()
     root, files = args["root"], list(args["files"])
-    session = Official(job.pop(), root, files)
+    session = Official(job.pop(), root, files, followed(args))
     strangers = outside(args["top_level"], args["import_roots"])
     session._tell({"type": "hello", "rank": args["rank"], "pid": os.getpid(), "outside": strangers})
     present = [file for file in files if os.path.exists(os.path.join(root, file))]
@@ -103,8 +107,8 @@ def _plugin(name: str) -> str:
 class Official:
     """The pytest plugin, and the state of the one session of this process."""
 
-    def __init__(self, channel: Channel, root: str, files: list[str]) -> None:
-        self._root, self._files = root, files
+    def __init__(self, channel: Channel, root: str, files: list[str], reach: Reach | None = None) -> None:
+        self._root, self._files, self._reach = root, files, reach
         self._places = {file: os.path.realpath(os.path.join(root, file)) for file in files}
         self._known: dict[str, list[str]] = {}
         self._told: set[str] = set()  # files with an uncollectable message or an item
@@ -306,7 +310,8 @@ class Official:
         began = _now()
         self._shut(True)
         try:
-            item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
+            with self._reach.case() if self._reach else contextlib.nullcontext():
+                item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
         except BaseException as error:  # pytest.exit and interrupts leave pytest's runner, without teardown
             record.escaped(error)
             try:
@@ -317,7 +322,14 @@ class Official:
             self._shut(False)
             self._record = None
         item.session.shouldstop = item.session.shouldfail = False
-        return record.message(_now() - began)
+        message = record.message(_now() - began)
+        return {**message, "reached": self._reach.take()} if self._reach else message
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any]) -> Generator[None, Any, None]:
+        wider = self._reach is not None and fixturedef.scope != "function"
+        with self._reach.shared() if self._reach and wider else contextlib.nullcontext():
+            yield
 
     # -- sensors -----------------------------------------------------------------------------------------------------
     # innermost around setup, call and teardown: what they raise before any other hook can swallow it

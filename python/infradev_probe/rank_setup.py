@@ -11,15 +11,19 @@ import fcntl
 import importlib.util
 import io
 import os
+import shutil
 import signal
 import socket
 import sys
 import traceback
-from typing import Any, Sequence
+from typing import TYPE_CHECKING, Any, Sequence
 
 from . import privileges
 from .bytecode import use_installed
 from .frames import Channel
+
+if TYPE_CHECKING:
+    from .reach import Reach
 
 _CHANNEL, _STACK = 3, 4
 _KIT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -58,7 +62,10 @@ def prepare(
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(line_buffering=True)
         os.chdir(cwd)
-        _set_imports(args["import_roots"], args["pycache"])
+        if rank == 0:
+            for folder in args.pop("leavings", ()):
+                shutil.rmtree(folder, ignore_errors=True)
+        _set_imports(args["import_roots"], args["pycache"], args.get("keeps_bytecode", True))
         _apply_environment(env)
         channel = Channel(socket.socket(fileno=_CHANNEL), key)
         del key
@@ -101,12 +108,12 @@ def _above(fd: int) -> int:
     return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 64)
 
 
-def _set_imports(roots: Sequence[str], pycache: str) -> None:
+def _set_imports(roots: Sequence[str], pycache: str, keeps_bytecode: bool) -> None:
     # the kit is loaded and its folder holds nothing else that a rank may import; the repository comes last
     installed = [entry for entry in sys.path if os.path.abspath(entry) != _KIT]
     sys.path[:] = installed + list(roots)
     sys.pycache_prefix = pycache
-    sys.dont_write_bytecode = False
+    sys.dont_write_bytecode = not keeps_bytecode
     use_installed(installed, but=roots)
 
 
@@ -119,6 +126,17 @@ def _apply_environment(env: dict[str, str]) -> None:
     random: Any = sys.modules.get("numpy.random")
     if random is not None:  # forked ranks would share numpy's global state, which processes of their own do not
         random.seed()
+
+
+def followed(args: dict[str, Any]) -> Reach | None:
+    """What follows the lines that run, where the harness wants to know them."""
+    if not args.get("reach"):
+        return None
+    from .reach import Reach
+
+    reach = Reach(args["reach"])
+    reach.start()
+    return reach
 
 
 def outside(names: Sequence[str], roots: Sequence[str]) -> list[str]:

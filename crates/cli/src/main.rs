@@ -4,6 +4,7 @@ mod cli;
 mod commands;
 mod draft;
 mod files;
+mod gap_forms;
 mod progress;
 mod report;
 mod session;
@@ -28,11 +29,16 @@ fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return report::fail(Failure::fault(format!("cannot start: {error}")), false),
     };
-    let resumable = matches!(command, Command::Accept(_) | Command::Grade(_));
+    let resumable = matches!(
+        command,
+        Command::Accept(_) | Command::Grade(_) | Command::Synthesize(_) | Command::ProbeGaps(_)
+    );
     let outcome = runtime.block_on(async {
         match command {
             Command::Accept(args) => commands::accept::run(&global, args).await,
             Command::Grade(args) => commands::grade::run(&global, args).await,
+            Command::Synthesize(args) => commands::synthesize::run(&global, args).await,
+            Command::ProbeGaps(args) => commands::probe_gaps::run(&global, args).await,
             Command::Probe(ProbeCommand::Try(args)) => commands::probe::run(&global, args).await,
             Command::Probe(ProbeCommand::List(args)) => commands::probe::list(&global, args).await,
             Command::New(args) => commands::new::run(&global, args),

@@ -62,6 +62,17 @@ pub struct TakenBack {
     pub patch: Vec<u8>,
 }
 
+/// A file that golden changes, with its texts before and after; none where it is not there, or is no UTF-8.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangedFile {
+    /// Path in golden's tree, or in base's where golden removes it.
+    pub path: String,
+    /// Base's text.
+    pub base: Option<String>,
+    /// Golden's text.
+    pub golden: Option<String>,
+}
+
 /// Golden's change on disk: the files that it touches, before and after.
 pub struct GoldenChange<'a> {
     task: &'a SealedTask,
@@ -196,6 +207,29 @@ impl<'a> GoldenChange<'a> {
             fs::write(&path, text.replacen(&replacement.find, &replacement.with, 1)).map_err(at(&path))?;
         }
         work.diff()
+    }
+
+    /// The files that golden changes, renamed ones by their new paths, in order.
+    pub fn files(&self) -> Vec<ChangedFile> {
+        let text = |root: PathBuf, path: &[u8]| {
+            fs::read_to_string(root.join(Path::new(std::ffi::OsStr::from_bytes(path)))).ok()
+        };
+        let mut files: Vec<ChangedFile> = self
+            .patch
+            .files
+            .iter()
+            .map(|change| {
+                let golden = text(self.golden_files(), &change.new_path);
+                let path = if golden.is_some() { &change.new_path } else { &change.old_path };
+                ChangedFile {
+                    path: String::from_utf8_lossy(path).into_owned(),
+                    base: text(self.base_files(), &change.old_path),
+                    golden,
+                }
+            })
+            .collect();
+        files.sort_by(|a, b| a.path.cmp(&b.path));
+        files
     }
 
     fn touches(&self, path: &[u8]) -> bool {

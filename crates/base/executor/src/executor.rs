@@ -95,7 +95,8 @@ pub struct Executor {
     pub(crate) judge: Environment,
     pub(crate) kit: Kit,
     pub(crate) sandbox: Kind,
-    slots: Arc<Semaphore>,
+    pub(crate) slots: Arc<Semaphore>,
+    pub(crate) slots_in_all: usize,
     pub(crate) progress: Arc<dyn Progress>,
 }
 
@@ -185,6 +186,7 @@ impl Executor {
             kit,
             sandbox,
             slots: Arc::new(Semaphore::new(slots.max(1))),
+            slots_in_all: slots.max(1),
             progress,
         })
     }

@@ -14,10 +14,11 @@ mod looking;
 mod progress;
 mod ready;
 mod rewritten;
+mod session;
 
 pub use calibration::Calibrated;
 pub use contract::ContractReading;
-pub use derived::{DeriveError, GoldenChange, TakenBack};
+pub use derived::{ChangedFile, DeriveError, GoldenChange, TakenBack};
 pub use executor::{Ask, Executor, ExecutorError, Settings};
 pub use history::{Commits, SplitError, repository, resolve, split};
 pub use infradev_pycode::Variant;
@@ -27,3 +28,4 @@ pub use kit::Kit;
 pub use progress::{Happening, Progress, Quiet};
 pub use ready::{ReadyTask, base_tree};
 pub use rewritten::{Rewritten, RewrittenChange};
+pub use session::HeldSlot;

@@ -52,7 +52,7 @@ impl Executor {
     }
 
     /// The specification of a trial that leaves no record.
-    fn bare(&self, ready: &ReadyTask, patch: Vec<u8>, world: u32, scratch: &Path) -> TrialSpec {
+    pub(crate) fn bare(&self, ready: &ReadyTask, patch: Vec<u8>, world: u32, scratch: &Path) -> TrialSpec {
         let inputs = TrialInputs {
             patch: infradev_model::Digest::of(&patch),
             tree: ready.tree.digest.clone(),

@@ -3,12 +3,14 @@
 //! The work tree is walked by us, never by git: its own `.git` is not read, nested repositories don't turn into
 //! gitlinks, ignore rules and attributes have no say.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
+use crate::command::Git;
 use crate::error::{GitError, io_error};
 use crate::private::{Private, Renames, Submodules};
 use crate::repo::{CommitId, Repo, TreeId, object_id};
@@ -72,14 +74,33 @@ pub fn capture(base: Base<'_>, work: &Path) -> Result<Captured, GitError> {
         Base::Commit(repo, commit) => (Private::borrowing(Some(repo))?, commit.0.clone()),
         Base::Folder(folder) => {
             let private = Private::borrowing(None)?;
-            let tree = snapshot(&private, folder)?.0;
+            let tree = snapshot(&private, folder, &|_| true)?.0;
             (private, tree.0)
         }
     };
-    let (new, skipped) = snapshot(&private, work)?;
+    let (new, skipped) = snapshot(&private, work, &|_| true)?;
     // A submodule of the base is an empty folder in a work tree: not the agent's deletion.
     let patch = private.diff(&old, new.as_str(), Renames::Off, Submodules::Ignore)?;
     Ok(Captured { patch, skipped })
+}
+
+impl Repo {
+    /// The patch from a commit to a work tree of this repository: files that git tracks there and new ones that its
+    /// `.gitignore` files do not name, as they are on disk. The work tree must be at rest.
+    ///
+    /// # Errors
+    /// As [`capture`].
+    pub fn diff_to_work_tree(&self, base: &CommitId, work: &Path) -> Result<Vec<u8>, GitError> {
+        let listed = Git::within(self.git_dir())
+            .env("GIT_WORK_TREE", work)
+            .cwd(work)
+            .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
+            .run()?;
+        let listed: BTreeSet<&[u8]> = listed.split(|byte| *byte == 0).collect();
+        let private = Private::borrowing(Some(self))?;
+        let (new, _) = snapshot(&private, work, &|path| listed.contains(path))?;
+        private.diff(&base.0, new.as_str(), Renames::Off, Submodules::Ignore)
+    }
 }
 
 /// A file found by the walk.
@@ -90,12 +111,17 @@ struct Entry {
     target: Option<Vec<u8>>,
 }
 
-/// Writes a folder's files into the private directory; gives the id of their tree.
-fn snapshot(private: &Private, folder: &Path) -> Result<(TreeId, Vec<Skipped>), GitError> {
+/// Writes a folder's files into the private directory, those that `keep` takes by path; gives the id of their tree.
+fn snapshot(
+    private: &Private,
+    folder: &Path,
+    keep: &dyn Fn(&[u8]) -> bool,
+) -> Result<(TreeId, Vec<Skipped>), GitError> {
     let folder = fs::canonicalize(folder).map_err(io_error(folder))?;
     let mut entries = Vec::new();
     let mut skipped = Vec::new();
     walk(&folder, &[], &mut entries, &mut skipped)?;
+    entries.retain(|entry| keep(&entry.path));
     let links = tempfile::tempdir_in(private.path("scratch")).map_err(io_error(private.path("scratch")))?;
     let mut names = Vec::new();
     for (number, entry) in entries.iter().enumerate() {

@@ -13,6 +13,7 @@ mod pack;
 mod prompt;
 mod run;
 mod schemas;
+mod synthesis;
 mod task;
 mod trial;
 mod verdict;
@@ -38,6 +39,10 @@ pub use pack::{EnvironmentSpec, PACK_SCHEMA, Pack, Source, is_name};
 pub use prompt::{Arm, PROMPT_SCHEMA, PartKind, Prompt, PromptError, PromptPart, PromptSettings};
 pub use run::{RUN_SCHEMA, Run};
 pub use schemas::schemas;
+pub use synthesis::{
+    Fate, Gap, GapMutant, GapsDocument, GoldenControl, MutantRecord, PassedOver, RejectedBy,
+    SYNTHESIS_SCHEMA, Share, Strength, Synthesis, SynthesisDocument,
+};
 pub use task::{
     AcceptanceSpec, Adversarial, AdversarialSpec, Area, BaseSource, Commits, Contract, ContractName, Kind,
     Limits, NameKind, PatchedOn, PublicTask, Replacement, SealedTask, TASK_SCHEMA, TaskSpec, Tests, Timeouts,

@@ -21,6 +21,8 @@ pub fn schemas() -> Vec<(&'static str, String)> {
         ("grade.schema.json", text(schema_for!(crate::GradeDocument))),
         ("contract-lint.schema.json", text(schema_for!(crate::ContractDocument))),
         ("prompt.schema.json", text(schema_for!(crate::Prompt))),
+        ("synthesize.schema.json", text(schema_for!(crate::SynthesisDocument))),
+        ("probe-gaps.schema.json", text(schema_for!(crate::GapsDocument))),
         ("run.schema.json", text(schema_for!(crate::Run))),
     ]
 }

@@ -59,7 +59,7 @@ impl Transformer for Normalise {
     }
 }
 
-fn drop_docstring(body: &mut Suite) {
+pub(crate) fn drop_docstring(body: &mut Suite) {
     if body.first().is_some_and(is_docstring_stmt) {
         body.remove(0);
         if body.is_empty() {
@@ -69,7 +69,7 @@ fn drop_docstring(body: &mut Suite) {
 }
 
 /// Turns `else: if …` into `elif …`, as deep as it goes.
-fn fold_elif(clauses: &mut Vec<ElifElseClause>) {
+pub(crate) fn fold_elif(clauses: &mut Vec<ElifElseClause>) {
     loop {
         let inner = match clauses.last_mut() {
             Some(ElifElseClause { test: None, body, .. }) if body.len() == 1 && body[0].is_if_stmt() => {

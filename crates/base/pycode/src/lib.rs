@@ -1,5 +1,5 @@
-//! Python syntax, read by ruff's parser: what a file defines, hollow bodies, equality of syntax trees, twins of tests,
-//! canaries. Pure functions over text: nothing here reads a file, starts a process or imports Python.
+//! Python syntax, read by ruff's parser: what a file defines, hollow bodies, mutants, equality of syntax trees, twins of
+//! tests, canaries. Pure functions over text: nothing here reads a file, starts a process or imports Python.
 //!
 //! Every span is a half-open range of byte offsets into the text it was read from; lines and columns count from 1.
 
@@ -7,9 +7,11 @@ mod canary;
 pub mod contract;
 mod definitions;
 mod equality;
+mod extent;
 mod hollow;
 mod import_time;
 mod module;
+mod mutants;
 mod names;
 mod replace;
 mod rewrites;
@@ -19,8 +21,10 @@ mod twins;
 pub use canary::{Canary, canary};
 pub use definitions::{Accessor, Definition, DefinitionKind};
 pub use equality::ast_equal;
+pub use extent::lines_around;
 pub use hollow::{HollowError, Hollowed, QualifiedName, Reason, Variant, hollow};
 pub use module::{Module, ParseError, Span};
+pub use mutants::{MutationSource, mutants};
 pub use names::{TopLevelKind, TopLevelName, top_level_names};
 pub use rewrites::{Rewrite, RewriteKind, RewriteSource, rewrites};
 pub use twins::{Twin, names_of_tests, twins};

@@ -61,6 +61,8 @@ pub struct Inside {
     pub setup: WorldSetup,
     /// How the sandbox was built.
     pub report: SandboxReport,
+    /// The private folder inside, below which each world may be given one of its own.
+    pub root: String,
     _log: LogSink,
     _uids: Option<UidLease>,
 }
@@ -110,7 +112,9 @@ pub fn view(
         mounts.push(mount(&observers, &paths.probes));
     }
     if let Some(bytecode) = spec.bytecode.as_ref().filter(|_| spec.sandbox == Kind::Namespaces) {
-        mounts.push(mount(bytecode, BYTECODE));
+        // A trial's own is written by its ranks, the tree's by nobody.
+        let mode = if bytecode.starts_with(&spec.scratch) { Mode::ReadWrite } else { Mode::ReadOnly };
+        mounts.push(Mount { mode, ..mount(bytecode, BYTECODE) });
     }
     mounts.extend(spec.environment.mounts.iter().cloned().map(Mount::read_only));
     let files = task.tests.files.iter().map(|(path, text)| (PathBuf::from(path), text.clone().into_bytes()));
@@ -166,8 +170,12 @@ pub async fn start(spec: &TrialSpec, workspace: &Workspace, with_probes: bool) -
         env: rank_variables(spec),
         device: if spec.gpus.is_empty() { "cpu" } else { "cuda" },
         own_network: spec.sandbox == Kind::Namespaces,
+        reach: Vec::new(),
+        keeps_bytecode: true,
+        leavings: Vec::new(),
     };
-    Ok(Inside { launcher, sandbox, setup, report, _log: log, _uids: uids })
+    let root = setup.paths.scratch.clone();
+    Ok(Inside { launcher, sandbox, setup, report, root, _log: log, _uids: uids })
 }
 
 /// The judge in its own sandbox.
@@ -196,6 +204,11 @@ impl JudgeProcess {
 
 /// Starts the judge and waits until it has collected.
 pub async fn start_judge(spec: &TrialSpec) -> Result<JudgeProcess, JudgeStartError> {
+    start_judge_at(spec, spec.inputs.world).await
+}
+
+/// The same at another world size than the spec's.
+pub async fn start_judge_at(spec: &TrialSpec, world: u32) -> Result<JudgeProcess, JudgeStartError> {
     let failed = |error: &dyn std::fmt::Display| JudgeStartError::Sandbox(error.to_string());
     let folder = spec.scratch.join("judge");
     lay_probes(&folder.join("probes"), spec, "judge_").map_err(|error| failed(&error))?;
@@ -221,16 +234,13 @@ pub async fn start_judge(spec: &TrialSpec) -> Result<JudgeProcess, JudgeStartErr
     let sandbox = Sandbox::start(sandbox).await.map_err(|error| failed(&error))?;
     let device = if spec.gpus.is_empty() { "cpu" } else { "cuda" };
     let probes = format!("{inside}/probes");
-    let judge =
-        Judge::greet(ours, &probes, spec.inputs.world, device, COLLECT).await.map_err(
-            |error| match error {
-                JudgeError::Gone(why) => {
-                    log.catch_up();
-                    JudgeError::Gone(format!("{why}; it wrote: {}", log.last(2000).trim()))
-                }
-                author => author,
-            },
-        )?;
+    let judge = Judge::greet(ours, &probes, world, device, COLLECT).await.map_err(|error| match error {
+        JudgeError::Gone(why) => {
+            log.catch_up();
+            JudgeError::Gone(format!("{why}; it wrote: {}", log.last(2000).trim()))
+        }
+        author => author,
+    })?;
     Ok(JudgeProcess { judge, sandbox, log })
 }
 

@@ -20,6 +20,8 @@ mod meters;
 mod official;
 mod probes;
 mod ranks;
+mod reach;
+mod session;
 mod trial;
 mod workspace;
 
@@ -27,4 +29,6 @@ pub use bytecode::bytecode;
 pub use calibrate::calibrate;
 pub use events::{Events, Silent, TrialEvent};
 pub use looking::{FoundCase, Streams, probe_cases, shell};
+pub use reach::{CaseReach, Line, ReachLog};
+pub use session::{Ask, Changed, Session, Stop, Tried};
 pub use trial::{StopRule, TrialError, TrialSpec, Twins, run};

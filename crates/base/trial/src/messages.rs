@@ -145,10 +145,14 @@ pub enum FromRank {
         longrepr: Option<String>,
         #[serde(default)]
         rewritten: bool,
+        #[serde(default)]
+        reached: Option<Reached>,
     },
     Returned {
         call: u32,
         value: Value,
+        #[serde(default)]
+        reached: Option<Reached>,
     },
     Raised {
         call: u32,
@@ -164,8 +168,22 @@ pub enum FromRank {
         traceback: String,
         #[serde(default)]
         kind: String,
+        #[serde(default)]
+        reached: Option<Reached>,
     },
     Bye {},
+}
+
+/// Lines that ran on a rank, as (index of the file that was asked about, line from 1).
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct Reached {
+    /// While this case ran.
+    pub own: Vec<(u32, u32)>,
+    /// While modules were imported and wider fixtures set up, not told before.
+    pub shared: Vec<(u32, u32)>,
+    /// The case started processes, whose lines are not seen.
+    #[serde(default)]
+    pub wide: bool,
 }
 
 /// What the harness tells the judge; replies go as plain JSON values.

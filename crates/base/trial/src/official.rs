@@ -18,6 +18,7 @@ use crate::events::{Events, TrialEvent};
 use crate::launcher::{LaunchRequest, Launcher, LauncherError, RankEvent, RankExit, WorldLogs};
 use crate::messages::{FromRank, MESSAGE, TRACE, ToRank, within};
 use crate::ranks::{Network, WorldSetup};
+use crate::reach::ReachLog;
 
 /// Launches in a row that may end without a finished case or a finding before the suite is given up.
 const FRUITLESS: u32 = 2;
@@ -53,6 +54,10 @@ pub struct OfficialSuite<'a> {
     pub stop: Option<&'a (dyn Fn(&CaseResult) -> bool + Send + Sync)>,
     /// When the whole trial's time is over.
     pub over: Instant,
+    /// Whether a case is decided by the first rank that fails: nobody waits for the others, nor for their stacks.
+    pub eager: bool,
+    /// Deadlines of single cases in seconds, where they are shorter than `timeouts.case`.
+    pub deadlines: &'a BTreeMap<String, f64>,
 }
 
 /// What came of the suite.
@@ -72,6 +77,8 @@ pub struct OfficialOutcome {
     pub first_case: Option<Instant>,
     /// Whether ranks took the launcher with them: the trial ends there.
     pub lost: bool,
+    /// Lines that ran, where ranks followed them.
+    pub reach: ReachLog,
 }
 
 /// Ids are shared: a suite may have 100,000 of them.
@@ -233,18 +240,13 @@ impl OfficialRun<'_> {
         let setup = self.setup;
         let world = self.suite.world;
         let next = self.launcher.launches;
-        let args = json!({
-            "mode": "official",
-            "root": setup.paths.workspace,
-            "import_roots": setup.import_roots_in(&setup.paths.workspace),
-            "pycache": setup.paths.pycache,
-            "files": files,
-            "plugins": self.suite.plugins,
-            "top_level": self.suite.top_level,
-            "size": world,
-            "device": setup.device,
-            "timeout_s": self.suite.timeouts.case,
-        });
+        let mut args = setup.common_args(&setup.paths.workspace);
+        args["mode"] = json!("official");
+        args["files"] = json!(files);
+        args["plugins"] = json!(self.suite.plugins);
+        args["top_level"] = json!(self.suite.top_level);
+        args["size"] = json!(world);
+        args["timeout_s"] = json!(self.suite.timeouts.case);
         let request = LaunchRequest {
             size: world,
             env: &setup.common_env(next, world, Network::Shared),
@@ -416,7 +418,9 @@ impl OfficialRun<'_> {
                 CaseEnd::Forged => return Ok(true),
             }
         }
-        self.say_goodbye(launch).await?;
+        if !self.suite.eager {
+            self.say_goodbye(launch).await?;
+        }
         Ok(false)
     }
 
@@ -454,7 +458,9 @@ impl OfficialRun<'_> {
     ) -> Result<CaseEnd, LauncherError> {
         let begin = Instant::now();
         let grace = Duration::from_secs_f64(self.suite.timeouts.grace);
-        let mut deadline = (begin + Duration::from_secs_f64(self.suite.timeouts.case)).min(self.suite.over);
+        let limit = self.suite.deadlines.get(id).copied().unwrap_or(self.suite.timeouts.case);
+        let mut deadline =
+            (begin + Duration::from_secs_f64(limit.min(self.suite.timeouts.case))).min(self.suite.over);
         let mut entries: BTreeMap<u32, RankOutcome> = BTreeMap::new();
         let mut started: BTreeSet<u32> = BTreeSet::new();
         let mut failed = false;
@@ -472,7 +478,9 @@ impl OfficialRun<'_> {
             let Some((_, rank, event)) = self.launcher.next_event(deadline).await? else {
                 let silent: Vec<u32> =
                     ranks.iter().copied().filter(|rank| !entries.contains_key(rank)).collect();
-                self.launcher.dump_stacks(launch, &silent).await?;
+                if !self.suite.eager {
+                    self.launcher.dump_stacks(launch, &silent).await?;
+                }
                 for rank in silent {
                     entries.insert(rank, self.silent(launch, rank, failed));
                 }
@@ -508,7 +516,7 @@ impl OfficialRun<'_> {
             }
             if fails && !failed {
                 failed = true;
-                deadline = deadline.min(Instant::now() + grace);
+                deadline = deadline.min(if self.suite.eager { begin } else { Instant::now() + grace });
             }
         }
         let vector: Vec<RankOutcome> = (0..self.suite.world)
@@ -569,6 +577,7 @@ impl OfficialRun<'_> {
             duration_s,
             longrepr,
             rewritten,
+            reached,
         } = message
         else {
             return None;
@@ -581,6 +590,9 @@ impl OfficialRun<'_> {
             self.forged(rank, &format!("a report with the outcome {outcome:?}"));
             return None;
         };
+        if let Some(reached) = reached {
+            self.outcome.reach.add(id, reached);
+        }
         if rewritten {
             self.outcome.tampering.push(Tampering {
                 kind: TamperingKind::RewrittenReport,

@@ -18,10 +18,11 @@ use crate::events::{Events, TrialEvent};
 use crate::judge::{Judge, JudgeError};
 use crate::launcher::{LaunchRequest, Launcher, LauncherError, RankEvent, RankExit, WorldLogs};
 use crate::messages::{
-    FromJudge, FromRank, JudgeCase, JudgeReport, MESSAGE, ObserveRequest, ToJudge, ToRank, within,
+    FromJudge, FromRank, JudgeCase, JudgeReport, MESSAGE, ObserveRequest, Reached, ToJudge, ToRank, within,
 };
 use crate::meters::{Meters, Reading};
 use crate::ranks::{Network, WorldSetup};
+use crate::reach::ReachLog;
 
 /// How long the judge may take to report once all that it waited for is over.
 const REPORT: Duration = Duration::from_secs(30);
@@ -72,6 +73,8 @@ pub struct ProbesOutcome {
     pub logs: Vec<WorldLogs>,
     /// Whether ranks took the launcher or the judge with them: the trial ends there.
     pub lost: bool,
+    /// Lines that ran, where ranks followed them.
+    pub reach: ReachLog,
 }
 
 struct OpenWorld {
@@ -95,6 +98,8 @@ struct ProbesRun<'a> {
     wrongs: Vec<RankOutcome>,
     /// When no call of the current case is waited for any longer.
     patience: Instant,
+    /// The case that runs.
+    current: String,
 }
 
 /// Runs the suite. An error is the harness's, or an author's.
@@ -121,6 +126,7 @@ pub async fn run(
         readings: HashMap::new(),
         wrongs: Vec::new(),
         patience: suite.over,
+        current: String::new(),
     };
     for (index, case) in suite.cases.iter().enumerate() {
         if Instant::now() >= suite.over {
@@ -163,6 +169,7 @@ impl ProbesRun<'_> {
         let id = CaseId { suite: Suite::Probe, id: case.id.clone() };
         self.events.emit(TrialEvent::CaseStarted { case: id.clone() });
         self.wrongs.clear();
+        self.current.clone_from(&case.id);
         let seed = self.suite.case_seed.unwrap_or_else(|| case_seed(self.suite.seed, &case.id));
         let first_launch = self.launcher.launches;
         let begin = Instant::now();
@@ -341,16 +348,11 @@ impl ProbesRun<'_> {
         };
         let fds = networks.as_ref().map(RankNetworks::fds).transpose().map_err(refused)?.unwrap_or_default();
         let next = self.launcher.launches;
-        let args = json!({
-            "mode": "observe",
-            "root": root,
-            "import_roots": self.setup.import_roots_in(&root),
-            "pycache": self.setup.paths.pycache,
-            "probes": self.setup.paths.probes,
-            "files": folder,
-            "size": size,
-            "device": self.setup.device,
-        });
+        let mut args = self.setup.common_args(&root);
+        args["mode"] = json!("observe");
+        args["probes"] = json!(self.setup.paths.probes);
+        args["files"] = json!(folder);
+        args["size"] = json!(size);
         let request = LaunchRequest {
             size,
             env: &self.setup.common_env(next, size, network),
@@ -445,14 +447,16 @@ impl ProbesRun<'_> {
                 self.outcome.outside.extend(outside);
                 Ok(())
             }
-            RankEvent::Message(FromRank::Returned { call, value }, payload) => {
+            RankEvent::Message(FromRank::Returned { call, value, reached }, payload) => {
+                self.reached(reached);
                 let answer = Answer::returned(value, payload);
                 self.answer(launch, rank, call, answer).await
             }
             RankEvent::Message(
-                FromRank::Raised { call, exception, mro, message, file, line, traceback, kind },
+                FromRank::Raised { call, exception, mro, message, file, line, traceback, kind, reached },
                 _,
             ) => {
+                self.reached(reached);
                 let fields = json!({
                     "exception": exception, "mro": mro, "message": message, "file": file, "line": line,
                     "traceback": traceback, "kind": kind,
@@ -469,6 +473,8 @@ impl ProbesRun<'_> {
                 self.fail_rank(launch, rank, "forged").await
             }
             RankEvent::Dead(exit) => {
+                // What it ran since its last answer is not known.
+                self.outcome.reach.add_wide(&self.current);
                 let stack = self.launcher.world(launch).map(|world| world.stack(rank)).unwrap_or_default();
                 let (code, signal) = match exit {
                     RankExit::Code(code) => (Some(code), None),
@@ -483,6 +489,13 @@ impl ProbesRun<'_> {
                     "message": format!("the rank's process ended ({name})")});
                 self.fail_open_calls(launch, rank, "crashed", &fields).await
             }
+        }
+    }
+
+    /// Takes note of the lines that ran in a call of the current case.
+    fn reached(&mut self, reached: Option<Reached>) {
+        if let Some(reached) = reached {
+            self.outcome.reach.add_whole(&self.current, reached);
         }
     }
 
@@ -563,6 +576,7 @@ impl ProbesRun<'_> {
                 if let Some(call) = self.calls.get_mut(&id) {
                     call.answers.insert(*rank, answer);
                 }
+                self.outcome.reach.add_wide(&self.current);
                 // What hangs does not come back; a later call finds it gone.
                 self.launcher.signal(launch, Some(*rank), 9).await?;
             }

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::{Value, json};
+
 /// Where things are for whoever runs inside. In namespaces these are fixed paths, without a sandbox paths of the host.
 #[derive(Debug, Clone)]
 pub struct InsidePaths {
@@ -35,6 +37,12 @@ pub struct WorldSetup {
     pub device: &'static str,
     /// Whether ports are the sandbox's own; else a free one of the host is looked for.
     pub own_network: bool,
+    /// Files of the tree whose lines ranks follow as they run; usually none.
+    pub reach: Vec<String>,
+    /// Whether ranks may keep bytecode that they compiled, where they can.
+    pub keeps_bytecode: bool,
+    /// Folders of earlier ranks that the first rank of the next world removes.
+    pub leavings: Vec<String>,
 }
 
 /// How ranks of a world reach each other.
@@ -102,6 +110,20 @@ impl WorldSetup {
                     .collect()
             })
             .collect()
+    }
+
+    /// What ranks of both suites are told of a tree.
+    pub fn common_args(&self, tree: &str) -> Value {
+        let reach: Vec<String> = self.reach.iter().map(|file| format!("{tree}/{file}")).collect();
+        json!({
+            "root": tree,
+            "import_roots": self.import_roots_in(tree),
+            "pycache": self.paths.pycache,
+            "device": self.device,
+            "reach": reach,
+            "keeps_bytecode": self.keeps_bytecode,
+            "leavings": self.leavings,
+        })
     }
 
     /// Import roots inside a tree, as absolute paths.

@@ -340,6 +340,8 @@ impl<'a> Running<'a> {
             shuffle: None,
             stop: None,
             over,
+            eager: false,
+            deadlines: &BTreeMap::new(),
         };
         let mut meters = SandboxMeters::new(&inside.sandbox);
         let outcome = official::run(&mut inside.launcher, &setup, &suite, &Silent, &mut meters).await?;
@@ -391,6 +393,8 @@ impl<'a> Running<'a> {
             shuffle: spec.shuffled.then_some(spec.seed),
             stop: spec.stop.as_deref(),
             over,
+            eager: false,
+            deadlines: &BTreeMap::new(),
         };
         let mut meters = SandboxMeters::new(&inside.sandbox);
         let outcome = official::run(&mut inside.launcher, &inside.setup, &suite, events, &mut meters).await?;

@@ -7,6 +7,8 @@ pub mod doctor;
 pub mod grade;
 pub mod new;
 pub mod probe;
+pub mod probe_gaps;
 pub mod prompt;
 pub mod run;
 pub mod schema;
+pub mod synthesize;

@@ -125,6 +125,13 @@ impl Ground {
 
     /// Runs a trial of a patch that may be refused.
     pub fn try_trial(&self, patch: &str) -> Result<TrialResult, TrialError> {
+        let spec = self.spec(patch);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(run(&spec, &Silent))
+    }
+
+    /// What a trial of a patch needs.
+    pub fn spec(&self, patch: &str) -> TrialSpec {
         let (environment, judge) = environments().clone();
         let trees = Trees::new(self.folder.path().join("trees"));
         let tree = trees.of_folder(&self.folder.path().join("repo")).unwrap();
@@ -144,7 +151,7 @@ impl Ground {
             early_stop: false,
             candidates: false,
         };
-        let spec = TrialSpec {
+        TrialSpec {
             task: Arc::new(self.task.clone()),
             patch: Arc::new(patch.as_bytes().to_vec()),
             bytecode: bytecode(&trees, &tree, &environment).unwrap(),
@@ -164,9 +171,7 @@ impl Ground {
             twins: self.twins.clone(),
             stop: None,
             case_seed: None,
-        };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(run(&spec, &Silent))
+        }
     }
 }
 

@@ -196,8 +196,10 @@ def a_bucket_at_a_time_is_held_besides_the_models(worlds, rng):
     # the whole sandbox, whose other processes have been seen to bring golden to 22 on a busy machine.
     for version in (2, 3):
         with w.meter.memory() as held:
-            w.observe("observe_sync.sync", version=version)
+            seen = w.observe("observe_sync.sync", version=version)
         expect.between(held.peak_bytes, 0, 32 << 20)
+        for rank in seen:
+            expect.between(rank.get("held", 0), 0, 32 << 20)
 
 
 @case(worlds=[2], checks="error")

@@ -40,13 +40,22 @@ def set_weights(weights):
 
 @observer
 def sync(version):
-    """Both ranks; the worker says which version it has got."""
+    """Both ranks; the worker says which version it has got. Of a GPU's memory, which no meter of the host sees, each tells by
+    how much the most that was held exceeds what was held before."""
+    on_gpu = rank.device.type == "cuda"
+    if on_gpu:
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
     if rank.rank == 0:
         rank.state.trainer.version = version
         rank.state.trainer.publish(rank.state.sync)
-        return {"version": version}
-    got = rank.state.worker.receive(rank.state.sync)
-    return {"version": int(got), "worker": int(rank.state.worker.version)}
+        told = {"version": version}
+    else:
+        got = rank.state.worker.receive(rank.state.sync)
+        told = {"version": int(got), "worker": int(rank.state.worker.version)}
+    if on_gpu:
+        told["held"] = torch.cuda.max_memory_allocated() - before
+    return told
 
 
 @observer

@@ -1,0 +1,336 @@
+//! Collectives and transfers between ranks: left out, done twice, reduced otherwise, on rank 0 alone, not divided.
+
+use infradev_model::Operator;
+use ruff_python_ast::{Expr, ExprBinOp, ExprCall, Operator as Arithmetic, Stmt};
+use ruff_text_size::{Ranged, TextRange};
+
+use super::groups::is_group;
+use super::quiet;
+use super::walk::{Edits, Site, call_statement, callee, segments};
+
+/// What passes between ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Transfer {
+    /// Each rank's values added or compared into one.
+    Reduce,
+    /// Anything else: gathered, scattered, sent, waited for.
+    Other,
+}
+
+/// What a call transfers: the functions of `torch.distributed`, its functional collectives, and helpers and autograd
+/// functions named after them (`reduce_from_tensor_model_parallel_region`, `_AllToAll.apply`).
+pub(super) fn transfer(call: &ExprCall) -> Option<Transfer> {
+    let names = segments(&call.func);
+    let (mut name, owners) = match names.as_slice() {
+        [owners @ .., class, "apply"] => (snake_case(class), owners),
+        [owners @ .., name] if !name.starts_with(char::is_uppercase) => ((*name).to_owned(), owners),
+        _ => return None,
+    };
+    name = name.trim_matches('_').to_owned();
+    let asks =
+        ["get_", "is_", "has_", "use_", "set_", "make_", "build_", "create_", "init_", "register_", "can_"];
+    let things = [
+        "group", "groups", "size", "sizes", "rank", "ranks", "stream", "handle", "handles", "hook", "hooks",
+        "kernel", "config", "fn", "func", "event", "events", "buffer", "buffers", "bytes", "count",
+        "impl_for", "enabled",
+    ];
+    let last_word = name.rsplit('_').next().unwrap_or_default();
+    if asks.iter().any(|prefix| name.starts_with(prefix)) || things.contains(&last_word) {
+        return None;
+    }
+    let has = |part: &str| name.contains(part);
+    if has("all_reduce") || has("allreduce") || has("reduce_scatter") || has("reducescatter") {
+        return Some(Transfer::Reduce);
+    }
+    if has("all_gather") || has("allgather") || has("all_to_all") || has("alltoall") || has("all2all") {
+        return Some(Transfer::Other);
+    }
+    if name.starts_with("reduce_from_") || name.starts_with("reduce_to_") {
+        return Some(Transfer::Reduce);
+    }
+    let starts = ["gather_from_", "scatter_to_", "isend", "irecv", "batch_isend", "p2p_", "send_forward"];
+    if starts.iter().any(|prefix| name.starts_with(prefix)) || has("recv_forward") || has("_backward_recv") {
+        return Some(Transfer::Other);
+    }
+    if matches!(name.as_str(), "barrier" | "monitored_barrier") {
+        return Some(Transfer::Other);
+    }
+    // Words that others use too.
+    let distributed = owners.iter().any(|owner| {
+        let owner = owner.to_ascii_lowercase();
+        ["dist", "comm", "c10d", "funcol", "nccl", "group", "transport"]
+            .iter()
+            .any(|part| owner.contains(part))
+            || owner == "pg"
+    }) || call.arguments.find_keyword("group").is_some();
+    let exact = matches!(
+        name.as_str(),
+        "reduce"
+            | "gather"
+            | "scatter"
+            | "broadcast"
+            | "send"
+            | "recv"
+            | "gather_object"
+            | "scatter_object_list"
+            | "broadcast_object_list"
+            | "broadcast_object"
+            | "send_object_list"
+            | "recv_object_list"
+            | "exchange"
+    );
+    match name.as_str() {
+        "reduce" if distributed => Some(Transfer::Reduce),
+        _ if exact && distributed => Some(Transfer::Other),
+        "broadcast" if owners.first().is_none_or(|owner| *owner == "self") => Some(Transfer::Other),
+        "gather_object" | "scatter_object_list" | "broadcast_object_list" => Some(Transfer::Other),
+        _ => None,
+    }
+}
+
+/// `_ReduceScatter` is `reduce_scatter`.
+fn snake_case(name: &str) -> String {
+    let mut snake = String::new();
+    for c in name.chars() {
+        if c.is_uppercase() && !snake.is_empty() && !snake.ends_with('_') {
+            snake.push('_');
+        }
+        snake.extend(c.to_lowercase());
+    }
+    snake
+}
+
+pub(super) fn statement(site: &Site<'_>, statement: &Stmt, edits: &mut Edits<'_>) {
+    if let Some(call) = call_statement(statement)
+        && let Some(transfer) = transfer(call)
+    {
+        edits.drop(Operator::DropCollective, statement);
+        let text = site.text(statement);
+        if transfer == Transfer::Reduce && in_place(call) && !is_idempotent(site, call) {
+            edits.replace(Operator::DoubleCollective, statement, format!("{text}; {text}"));
+        }
+    }
+    rank_zero_only(site, statement, edits);
+    missing_division_statement(site, statement, edits);
+}
+
+/// Whether a second call would reduce what the first one wrote.
+fn in_place(call: &ExprCall) -> bool {
+    let name = callee(call);
+    !name.contains("scatter") && !name.contains("reduce_scatter")
+}
+
+/// The greatest of the greatest is the greatest.
+fn is_idempotent(site: &Site<'_>, call: &ExprCall) -> bool {
+    let arguments = site.text(&call.arguments);
+    ["ReduceOp.MAX", "ReduceOp.MIN", "ReduceOp.AVG", "\"max\"", "\"avg\""]
+        .iter()
+        .any(|op| arguments.contains(op))
+}
+
+/// A collective inside an expression: its input stands for its result.
+pub(super) fn call(site: &Site<'_>, call: &ExprCall, edits: &mut Edits<'_>) {
+    let Some(transfer) = transfer(call) else { return };
+    reduce_op_left_out(site, call, transfer, edits);
+    // Dropped as a statement.
+    if edits.has(Operator::DropCollective, call) {
+        return;
+    }
+    if call.arguments.find_keyword("async_op").is_some_and(|k| site.text(&k.value) != "False") {
+        return;
+    }
+    let input =
+        call.arguments.args.iter().find(|argument| !is_group(argument) && !argument.is_starred_expr());
+    let Some(input) = input else { return };
+    if !matches!(input, Expr::Name(_) | Expr::Attribute(_) | Expr::Subscript(_) | Expr::Call(_)) {
+        return;
+    }
+    edits.replace(Operator::DropCollective, call, site.text(input));
+    if transfer == Transfer::Reduce && in_place(call) && !is_idempotent(site, call) {
+        edits.replace(Operator::DoubleCollective, input, site.text(call));
+    }
+}
+
+/// `all_reduce` without an operator sums; the maximum is taken instead.
+fn reduce_op_left_out(site: &Site<'_>, call: &ExprCall, transfer: Transfer, edits: &mut Edits<'_>) {
+    let Expr::Attribute(function) = &*call.func else { return };
+    let owner = site.text(&*function.value);
+    let of_torch = matches!(owner, "dist" | "torch.distributed" | "distributed" | "torch_dist");
+    let has_op =
+        call.arguments.find_keyword("op").is_some() || site.text(&call.arguments).contains("ReduceOp");
+    let in_place = matches!(
+        function.attr.as_str(),
+        "all_reduce" | "reduce_scatter_tensor" | "reduce" | "reduce_scatter"
+    );
+    if transfer != Transfer::Reduce || !of_torch || has_op || !in_place {
+        return;
+    }
+    if let Some(first) = call.arguments.args.first() {
+        let text = format!("{}, op={owner}.ReduceOp.MAX", site.text(first));
+        // Positional arguments may not follow it.
+        if call.arguments.args.len() == 1 {
+            edits.replace(Operator::WrongReduceOp, first, text);
+        }
+    }
+}
+
+pub(super) fn expression(site: &Site<'_>, expr: &Expr, edits: &mut Edits<'_>) {
+    match expr {
+        Expr::Attribute(attribute) if segments(&attribute.value).last() == Some(&"ReduceOp") => {
+            let others: &[&str] = match attribute.attr.as_str() {
+                "SUM" => &["MAX", "AVG"],
+                "AVG" => &["SUM", "MAX"],
+                "MAX" => &["MIN", "SUM"],
+                "MIN" => &["MAX", "SUM"],
+                "PRODUCT" => &["SUM"],
+                _ => &[],
+            };
+            for other in others {
+                edits.replace(Operator::WrongReduceOp, &attribute.attr, *other);
+            }
+        }
+        Expr::Call(call) => {
+            let names_op = |name: &str| matches!(name, "op" | "reduceOp" | "reduce_op" | "reduction");
+            for keyword in &call.arguments.keywords {
+                if keyword.arg.as_ref().is_some_and(|name| names_op(name))
+                    && let Expr::StringLiteral(literal) = &keyword.value
+                {
+                    let other = match literal.value.to_str() {
+                        "sum" => "max",
+                        "avg" | "mean" | "max" => "sum",
+                        "min" => "max",
+                        _ => continue,
+                    };
+                    edits.replace(Operator::WrongReduceOp, literal, format!("\"{other}\""));
+                }
+            }
+        }
+        Expr::BinOp(binary) => missing_division(site, binary, edits),
+        _ => {}
+    }
+}
+
+/// Whether an expression is a number of ranks.
+pub(super) fn is_world_size(expr: &Expr) -> bool {
+    let names = segments(expr);
+    let [owners @ .., last] = names.as_slice() else {
+        return matches!(expr, Expr::Call(call) if matches!(callee(call), "float" | "int")
+            && call.arguments.args.first().is_some_and(is_world_size));
+    };
+    if matches!(*last, "float" | "int" | "max")
+        && let Expr::Call(call) = expr
+    {
+        return call.arguments.args.iter().any(is_world_size);
+    }
+    let last = last.to_ascii_lowercase();
+    last.ends_with("world_size")
+        || last.ends_with("parallel_size")
+        || matches!(
+            last.as_str(),
+            "num_ranks"
+                | "n_ranks"
+                | "nranks"
+                | "dp_size"
+                | "tp_size"
+                | "cp_size"
+                | "ep_size"
+                | "pp_size"
+                | "sp_size"
+                | "group_size"
+                | "world"
+                | "num_replicas"
+        )
+        || (last == "size" && owners.last().is_some_and(|owner| owner.ends_with("group") || *owner == "pg"))
+}
+
+fn missing_division(site: &Site<'_>, binary: &ExprBinOp, edits: &mut Edits<'_>) {
+    if matches!(binary.op, Arithmetic::Div | Arithmetic::FloorDiv)
+        && is_world_size(&binary.right)
+        && let Some(operator) = site.operator(binary.left.end(), binary.right.start())
+    {
+        edits.cut(Operator::MissingWorldSizeDivision, TextRange::new(operator.start(), binary.end()));
+    }
+}
+
+fn missing_division_statement(site: &Site<'_>, statement: &Stmt, edits: &mut Edits<'_>) {
+    match statement {
+        Stmt::AugAssign(assign)
+            if matches!(assign.op, Arithmetic::Div | Arithmetic::FloorDiv)
+                && is_world_size(&assign.value) =>
+        {
+            edits.drop(Operator::MissingWorldSizeDivision, statement);
+        }
+        Stmt::Expr(_) => {
+            if let Some(call) = call_statement(statement)
+                && is_division(call)
+            {
+                edits.drop(Operator::MissingWorldSizeDivision, statement);
+            }
+        }
+        Stmt::Assign(assign) => {
+            if let Expr::Call(call) = &*assign.value
+                && is_division(call)
+                && let Some(method) = site.method_part(call)
+            {
+                edits.cut(Operator::MissingWorldSizeDivision, method);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// `x.div_(world_size)`, `x.mul_(1.0 / world_size)`
+fn is_division(call: &ExprCall) -> bool {
+    let by = call.arguments.args.first();
+    let inverse =
+        |e: &Expr| e.as_bin_op_expr().is_some_and(|b| b.op == Arithmetic::Div && is_world_size(&b.right));
+    match callee(call) {
+        "div_" | "div" | "true_divide_" | "divide_" => by.is_some_and(is_world_size),
+        "mul_" | "mul" | "scale_" => by.is_some_and(inverse),
+        _ => false,
+    }
+}
+
+/// A condition that holds on rank 0, also where no process group has been made.
+const ON_RANK_ZERO: &str = "__import__(\"os\").environ.get(\"RANK\", \"0\") == \"0\"";
+
+/// In functions that deal with ranks: an effect that is left to rank 0. A collective would only hang.
+fn rank_zero_only(site: &Site<'_>, statement: &Stmt, edits: &mut Edits<'_>) {
+    if site.function().is_none() || site.in_constructor() || !deals_with_ranks(site.function_text()) {
+        return;
+    }
+    let has_effect = match statement {
+        Stmt::Expr(_) => call_statement(statement).is_some_and(|call| {
+            let container =
+                matches!(callee(call), "append" | "extend" | "add" | "wait" | "synchronize" | "insert");
+            transfer(call).is_none() && !container && !quiet::is_talk(call) && callee(call) != "__init__"
+        }),
+        Stmt::AugAssign(assign) => !assign.target.is_name_expr() && !contains_transfer(&assign.value),
+        _ => false,
+    };
+    if has_effect {
+        let text = site.text(statement);
+        edits.replace(Operator::RankZeroOnly, statement, format!("if {ON_RANK_ZERO}: {text}"));
+    }
+}
+
+fn contains_transfer(expr: &Expr) -> bool {
+    use ruff_python_ast::helpers::any_over_expr;
+    any_over_expr(expr, |e| e.as_call_expr().is_some_and(|call| transfer(call).is_some()))
+}
+
+fn deals_with_ranks(text: &str) -> bool {
+    [
+        "rank",
+        "dist.",
+        "distributed",
+        "world_size",
+        "_group",
+        "all_reduce",
+        "all_gather",
+        "all_to_all",
+        "broadcast",
+    ]
+    .iter()
+    .any(|word| text.contains(word))
+}

@@ -1,0 +1,203 @@
+//! Tensors: shards, copies and views, memory, types, gradients, pending operations.
+
+use infradev_model::Operator;
+use ruff_python_ast::{Expr, ExprCall, Stmt};
+use ruff_text_size::{Ranged, TextRange};
+
+use super::walk::{Edits, Site, callee, segments};
+
+pub(super) fn statement(site: &Site<'_>, statement: &Stmt, edits: &mut Edits<'_>) {
+    match statement {
+        Stmt::Delete(delete) if delete.targets.iter().all(Expr::is_name_expr) => {
+            edits.drop(Operator::NoFree, statement);
+        }
+        // A local name let go of; one that has no value before is only declared, and dropping that changes little.
+        Stmt::Assign(assign)
+            if assign.value.is_none_literal_expr()
+                && assign.targets.iter().all(Expr::is_name_expr)
+                && is_bound_before(site, statement) =>
+        {
+            edits.drop(Operator::NoFree, statement);
+        }
+        Stmt::Assign(assign) => copied_view(site, &assign.value, edits),
+        Stmt::Return(returned) => {
+            if let Some(value) = &returned.value {
+                copied_view(site, value, edits);
+            }
+        }
+        Stmt::With(with) => {
+            for item in &with.items {
+                if let Expr::Call(call) = &item.context_expr
+                    && let Expr::Attribute(function) = &*call.func
+                    && matches!(function.attr.as_str(), "no_grad" | "inference_mode")
+                {
+                    edits.replace(Operator::MissingDetach, &function.attr, "enable_grad");
+                }
+            }
+        }
+        Stmt::Expr(expr) => {
+            let call = match &*expr.value {
+                Expr::Await(awaited) => awaited.value.as_call_expr(),
+                other => other.as_call_expr(),
+            };
+            let Some(name) = call.map(callee) else { return };
+            let arguments = call.map(|call| site.text(&call.arguments)).unwrap_or_default();
+            let bare = name.trim_start_matches('_');
+            if is_release(bare) || (bare == "resize_" && arguments == "(0)") {
+                edits.drop(Operator::NoFree, statement);
+            } else if is_wait(bare) {
+                edits.drop(Operator::MissingWait, statement);
+            } else if bare == "detach_" {
+                edits.drop(Operator::MissingDetach, statement);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn is_bound_before(site: &Site<'_>, statement: &Stmt) -> bool {
+    let Stmt::Assign(assign) = statement else { return false };
+    let Some(function) = site.function() else { return false };
+    let before = site.text(&TextRange::new(function.start(), statement.start()));
+    assign.targets.iter().any(|target| {
+        let name = site.text(target);
+        before.match_indices(name).any(|(at, _)| {
+            let edge = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && c != '_' && c != '.');
+            edge(before[..at].chars().next_back()) && edge(before[at + name.len()..].chars().next())
+        })
+    })
+}
+
+fn is_release(name: &str) -> bool {
+    let starts = ["free", "release", "offload", "deallocate", "dealloc", "unpin", "evict", "reclaim"];
+    starts.iter().any(|prefix| name == *prefix || name.starts_with(&format!("{prefix}_")))
+        || matches!(
+            name,
+            "empty_cache" | "collect" | "ipc_collect" | "shutdown" | "close" | "unlink" | "destroy"
+        )
+}
+
+fn is_wait(name: &str) -> bool {
+    matches!(
+        name,
+        "wait" | "synchronize" | "join" | "result" | "drain" | "flush" | "wait_stream" | "wait_event"
+    ) || name.starts_with("wait_")
+        || name.ends_with("_wait")
+        || (name.starts_with("finish_") && name.contains("sync"))
+}
+
+pub(super) fn call(site: &Site<'_>, call: &ExprCall, edits: &mut Edits<'_>) {
+    let name = callee(call);
+    let arguments = &call.arguments;
+    let without = arguments.args.is_empty() && arguments.keywords.is_empty();
+    let method = site.method_part(call);
+    let mut cut = |operator| {
+        if let Some(method) = method {
+            edits.cut(operator, method);
+        }
+    };
+    match name {
+        "float" | "double" if without => cut(Operator::WrongDtype),
+        "to" | "type" | "type_as" => {
+            let text = site.text(arguments);
+            if text.contains("\"cpu\"") || text.contains("'cpu'") {
+                cut(Operator::NoFree);
+            } else if text.contains("float32")
+                || text.contains("float64")
+                || text.contains("dtype")
+                || name != "to"
+            {
+                cut(Operator::WrongDtype);
+            }
+        }
+        "cpu" if without => cut(Operator::NoFree),
+        "detach" if without => cut(Operator::MissingDetach),
+        "clone" | "contiguous" if arguments.args.is_empty() => cut(Operator::ViewForCopy),
+        "copy" if without => cut(Operator::ViewForCopy),
+        "narrow" if arguments.args.len() + arguments.keywords.len() == 3 => {
+            cut(Operator::FullMaterialisation)
+        }
+        "deepcopy" | "copy" if arguments.args.len() == 1 => {
+            let text = site.text(&arguments.args[0]);
+            edits.replace(Operator::ViewForCopy, call, text);
+        }
+        "list" | "dict" | "set" if arguments.args.len() == 1 && arguments.keywords.is_empty() => {
+            let argument = &arguments.args[0];
+            if call.func.is_name_expr() && matches!(argument, Expr::Name(_) | Expr::Attribute(_)) {
+                edits.replace(Operator::ViewForCopy, call, site.text(argument));
+            }
+        }
+        "narrow" if arguments.args.len() == 4 => {
+            let text = site.text(&arguments.args[0]);
+            edits.replace(Operator::FullMaterialisation, call, text);
+        }
+        _ if name.starts_with("split_tensor_into_") || name.starts_with("get_local_shard") => {
+            if let Some(first) = arguments.args.first() {
+                edits.replace(Operator::FullMaterialisation, call, site.text(first));
+            }
+        }
+        _ => {}
+    }
+    for keyword in &arguments.keywords {
+        let is_dtype = keyword.arg.as_ref().is_some_and(|name| name.ends_with("dtype"));
+        if is_dtype && segments(&keyword.value).last().is_some_and(|last| last.ends_with("dtype")) {
+            edits.replace(Operator::WrongDtype, &keyword.value, "__import__(\"torch\").bfloat16");
+        }
+    }
+}
+
+/// A view as the value of a statement becomes a copy.
+fn copied_view(site: &Site<'_>, value: &Expr, edits: &mut Edits<'_>) {
+    let Expr::Call(call) = value else { return };
+    if matches!(callee(call), "view" | "view_as" | "narrow" | "from_numpy" | "as_strided")
+        && call.func.is_attribute_expr()
+    {
+        edits.replace(Operator::CopyForView, call, format!("{}.clone()", site.text(call)));
+    }
+}
+
+pub(super) fn expression(site: &Site<'_>, expr: &Expr, edits: &mut Edits<'_>) {
+    match expr {
+        Expr::Attribute(attribute) => {
+            let owner = segments(&attribute.value);
+            let other = match (owner.as_slice(), attribute.attr.as_str()) {
+                (["torch"], "float32" | "float") => "bfloat16",
+                (["torch"], "float64" | "double") => "float32",
+                (["np" | "numpy"], "float64") => "float32",
+                (["np" | "numpy"], "float32") => "float16",
+                _ => return,
+            };
+            edits.replace(Operator::WrongDtype, &attribute.attr, other);
+        }
+        Expr::Subscript(subscript) if subscript.ctx.is_load() => {
+            let index = site.text(&*subscript.slice);
+            let part = TextRange::new(subscript.value.end(), subscript.end());
+            let by_rank = index.contains("rank") || index.contains("shard") || index.contains("local_");
+            let chunked = subscript
+                .value
+                .as_call_expr()
+                .is_some_and(|call| matches!(callee(call), "chunk" | "split" | "tensor_split" | "unbind"));
+            if chunked && by_rank {
+                if let Some(call) = subscript.value.as_call_expr()
+                    && let Some(method) = site.method_part(call)
+                {
+                    edits.cut(Operator::FullMaterialisation, TextRange::new(method.start(), subscript.end()));
+                }
+            } else if has_slice(&subscript.slice)
+                && (by_rank || index.contains("start") || index.contains("offset"))
+            {
+                let open = site.opening_bracket(part);
+                edits.cut(Operator::FullMaterialisation, TextRange::new(open, subscript.end()));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn has_slice(index: &Expr) -> bool {
+    match index {
+        Expr::Slice(slice) => slice.lower.is_some() || slice.upper.is_some(),
+        Expr::Tuple(tuple) => tuple.elts.iter().any(has_slice),
+        _ => false,
+    }
+}

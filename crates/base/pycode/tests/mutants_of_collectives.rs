@@ -1,0 +1,148 @@
+//! Mutants of what passes between ranks.
+
+mod mutating;
+
+use infradev_model::Operator;
+use mutating::{lines_of, table};
+
+#[test]
+fn a_collective_is_left_out() {
+    table(
+        Operator::DropCollective,
+        &[
+            ("dist.all_reduce(x, group=group)", &["pass"]),
+            ("torch.distributed.all_gather_into_tensor(out, x)", &["pass"]),
+            ("dist.reduce_scatter_tensor(out, x)", &["pass"]),
+            ("dist.all_to_all_single(out, x)", &["pass"]),
+            ("dist.broadcast(x, src=0)", &["pass"]),
+            ("dist.barrier()", &["pass"]),
+            ("dist.send(x, 1)", &["pass"]),
+            ("dist.irecv(x, src=1)", &["pass"]),
+            ("self._broadcast(x)", &["pass"]),
+            ("self.comm.reduce_scatter(x)", &["pass"]),
+            ("x = funcol.all_reduce(x, \"sum\", group)", &["x = x"]),
+            ("y = reduce_from_tensor_model_parallel_region(x, group)", &["y = x"]),
+            ("y = gather_from_sequence_parallel_region(x.flatten())", &["y = x.flatten()"]),
+            ("y = _AllToAll.apply(group, x)", &["y = x"]),
+            ("y = 2 * all_gather(x)", &["y = 2 * x"]),
+        ],
+    );
+}
+
+#[test]
+fn what_is_only_named_like_a_collective_stays() {
+    table(
+        Operator::DropCollective,
+        &[
+            ("x = torch.gather(x, 0, index)", &[]),
+            ("x = functools.reduce(f, x)", &[]),
+            ("x = torch.broadcast_to(x, shape)", &[]),
+            ("x = x.scatter(0, index, x)", &[]),
+            ("self.socket.send(x)", &[]),
+            ("g = get_all_gather_group()", &[]),
+            ("n = all_reduce_bytes(x)", &[]),
+            ("layer = AllGather(x)", &[]),
+            ("handle = dist.all_reduce(x, async_op=True)", &[]),
+        ],
+    );
+}
+
+#[test]
+fn a_reduction_happens_twice_where_that_counts() {
+    table(
+        Operator::DoubleCollective,
+        &[
+            ("dist.all_reduce(x)", &["dist.all_reduce(x); dist.all_reduce(x)"]),
+            ("y = all_reduce(x, group)", &["y = all_reduce(all_reduce(x, group), group)"]),
+            ("dist.all_reduce(x, op=dist.ReduceOp.MAX)", &[]),
+            ("dist.reduce_scatter_tensor(out, x)", &[]),
+            ("dist.all_gather_into_tensor(out, x)", &[]),
+            ("dist.barrier()", &[]),
+        ],
+    );
+}
+
+#[test]
+fn a_group_is_another_one_or_left_out() {
+    table(
+        Operator::WrongGroup,
+        &[
+            ("dist.all_reduce(x, group=group)", &["dist.all_reduce(x, )"]),
+            (
+                "dist.all_reduce(x, group=self.tp_group)\nself.dp_group",
+                &["dist.all_reduce(x, )", "dist.all_reduce(x, group=group)"],
+            ),
+            ("n = dist.get_world_size(group)", &["n = dist.get_world_size(None)"]),
+            ("n = self.tp_group.size()", &["n = group.size()"]),
+            (
+                "g = parallel_state.get_tensor_model_parallel_group()",
+                &["g = parallel_state.get_data_parallel_group()"],
+            ),
+            ("opt = make(param_group=group)", &[]),
+        ],
+    );
+}
+
+#[test]
+fn a_reduction_reduces_otherwise() {
+    table(
+        Operator::WrongReduceOp,
+        &[
+            (
+                "dist.all_reduce(x, op=dist.ReduceOp.SUM)",
+                &["dist.all_reduce(x, op=dist.ReduceOp.AVG)", "dist.all_reduce(x, op=dist.ReduceOp.MAX)"],
+            ),
+            (
+                "dist.all_reduce(x, ReduceOp.MAX)",
+                &["dist.all_reduce(x, ReduceOp.MIN)", "dist.all_reduce(x, ReduceOp.SUM)"],
+            ),
+            ("dist.all_reduce(x, group=group)", &["dist.all_reduce(x, op=dist.ReduceOp.MAX, group=group)"]),
+            ("x = reduce_scatter(x, reduceOp=\"avg\")", &["x = reduce_scatter(x, reduceOp=\"sum\")"]),
+            ("dist.all_gather_into_tensor(out, x)", &[]),
+        ],
+    );
+}
+
+#[test]
+fn an_effect_in_a_function_that_deals_with_ranks_is_left_to_rank_0() {
+    let guard = "if __import__(\"os\").environ.get(\"RANK\", \"0\") == \"0\"";
+    table(
+        Operator::RankZeroOnly,
+        &[
+            ("rank = self.rank\nself.save(x)", &[&format!("{guard}: self.save(x)")]),
+            ("rank = self.rank\nself.total += x", &[&format!("{guard}: self.total += x")]),
+            ("rank = self.rank\ndist.all_reduce(x)", &[]),
+            ("rank = self.rank\nlogger.info(x)", &[]),
+            ("rank = self.rank\nself.kept = x", &[]),
+            ("self.save(x)", &[]),
+        ],
+    );
+}
+
+#[test]
+fn a_sum_is_not_divided_by_the_number_of_ranks() {
+    table(
+        Operator::MissingWorldSizeDivision,
+        &[
+            ("y = x / world_size", &["y = x"]),
+            ("y = (x + 1) / dist.get_world_size(group)", &["y = (x + 1)"]),
+            ("y = x / float(self.dp_size)", &["y = x"]),
+            ("y = x // self.group.size()", &["y = x"]),
+            ("x /= self.world_size", &["pass"]),
+            ("x.div_(world_size)", &["pass"]),
+            ("y = x.mul(1.0 / world_size)", &["y = x", "y = x.mul(1.0 )"]),
+            ("y = x / 2", &[]),
+        ],
+    );
+}
+
+#[test]
+fn only_what_golden_added_is_touched() {
+    let base = "def step(x):\n    dist.all_reduce(x)\n    return x\n";
+    let golden = "def step(x):\n    dist.all_reduce(x)\n    dist.barrier()\n    return x\n";
+    // Of one statement's hunk, taking it back and leaving it out are one.
+    assert_eq!(lines_of(Operator::DropCollective, base, golden), [""; 0]);
+    assert_eq!(lines_of(Operator::TakeBackHunk, base, golden), ["return x"]);
+    let golden = "def step(x):\n    dist.all_reduce(x)\n    dist.barrier()\n    x.mul_(2)\n    return x\n";
+    assert_eq!(lines_of(Operator::DropCollective, base, golden), ["pass"]);
+}

@@ -1,0 +1,122 @@
+//! Mutants of shards, copies, memory, types, gradients, pending operations and caches.
+
+mod mutating;
+
+use infradev_model::Operator;
+use mutating::table;
+
+#[test]
+fn the_whole_is_used_for_a_shard() {
+    table(
+        Operator::FullMaterialisation,
+        &[
+            ("y = x.narrow(0, start, n)", &["y = x"]),
+            ("y = torch.narrow(x, 0, start, n)", &["y = x"]),
+            ("y = x.chunk(n, dim=0)[self.rank]", &["y = x"]),
+            ("y = x[rank * n : (rank + 1) * n]", &["y = x"]),
+            ("y = x[:, start:end]", &["y = x"]),
+            ("y = split_tensor_into_1d_equal_chunks(x)", &["y = x"]),
+            ("y = x[1:]", &[]),
+            ("x[start:end] = y", &[]),
+        ],
+    );
+}
+
+#[test]
+fn a_view_is_a_copy_and_a_copy_is_none() {
+    table(
+        Operator::CopyForView,
+        &[
+            ("y = x.view(-1)", &["y = x.view(-1).clone()"]),
+            ("self.y = x.narrow(0, 0, n)", &["self.y = x.narrow(0, 0, n).clone()"]),
+            ("y = x.view(-1) + 1", &[]),
+        ],
+    );
+    table(
+        Operator::ViewForCopy,
+        &[
+            ("y = x.clone()", &["y = x"]),
+            ("y = (x + 1).contiguous()", &["y = (x + 1)"]),
+            ("y = copy.deepcopy(x)", &["y = x"]),
+            ("y = list(self.blocks)", &["y = self.blocks"]),
+            ("y = self.blocks.copy()", &["y = self.blocks"]),
+            ("y = list(range(3))", &[]),
+        ],
+    );
+}
+
+#[test]
+fn memory_is_not_given_back() {
+    table(
+        Operator::NoFree,
+        &[
+            ("del x", &["pass"]),
+            ("y = x.cpu()", &["y = x"]),
+            ("y = x.to(\"cpu\", non_blocking=True)", &["y = x"]),
+            ("torch.cuda.empty_cache()", &["pass"]),
+            ("x.untyped_storage().resize_(0)", &["pass"]),
+            ("self.pool.free(x)", &["pass"]),
+            ("self.pool.release_memory_blocks(x)", &["pass"]),
+            ("y = x * 2\ny = None", &["pass"]),
+            ("y = None", &[]),
+        ],
+    );
+}
+
+#[test]
+fn a_cache_or_a_captured_buffer_is_stale() {
+    table(
+        Operator::StaleCache,
+        &[
+            ("self.static_input.copy_(x)", &["pass"]),
+            ("self.cache.invalidate(x)", &["pass"]),
+            ("self.version += 1", &["pass"]),
+            ("self._cache[key] = x", &["pass"]),
+            ("if key in self._cache:\n    x = self._cache[key]", &["if True:"]),
+            ("if key not in self._graphs:\n    self.capture(key)", &["if False:"]),
+            ("if key in names:\n    x = 1", &[]),
+        ],
+    );
+}
+
+#[test]
+fn numbers_are_kept_in_a_narrower_type() {
+    table(
+        Operator::WrongDtype,
+        &[
+            ("y = x.float()", &["y = x"]),
+            ("y = x.to(torch.float32)", &["y = x", "y = x.to(torch.bfloat16)"]),
+            ("y = x.sum(dtype=torch.float32)", &["y = x.sum(dtype=torch.bfloat16)"]),
+            ("y = x.to(x.dtype)", &["y = x"]),
+            ("y = np.zeros(3, dtype=np.float64)", &["y = np.zeros(3, dtype=np.float32)"]),
+            ("y = float(x)", &[]),
+        ],
+    );
+}
+
+#[test]
+fn a_gradient_flows_where_golden_cuts_it() {
+    table(
+        Operator::MissingDetach,
+        &[
+            ("y = x.detach()", &["y = x"]),
+            ("y = x.detach().clone()", &["y = x.clone()"]),
+            ("x.detach_()", &["pass"]),
+            ("with torch.no_grad():\n    x.add_(1)", &["with torch.enable_grad():"]),
+        ],
+    );
+}
+
+#[test]
+fn what_is_pending_is_not_waited_for() {
+    table(
+        Operator::MissingWait,
+        &[
+            ("handle.wait()", &["pass"]),
+            ("torch.cuda.current_stream().wait_stream(self.stream)", &["pass"]),
+            ("torch.cuda.synchronize()", &["pass"]),
+            ("self.finish_grad_sync()", &["pass"]),
+            ("y = x.result()", &[]),
+        ],
+    );
+}

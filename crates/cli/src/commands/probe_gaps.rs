@@ -1,0 +1,120 @@
+//! `infradev probe-gaps`.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use infradev_model::{DigestBuilder, GapsDocument, SYNTHESIS_SCHEMA, Timeouts};
+use infradev_store::Plan;
+use infradev_synthesize::funnel::{self, ChangeAsk, DraftedChange, FunnelPlan, Told};
+
+use crate::cli::{Global, ProbeGapsArgs};
+use crate::commands::synthesize::{jobs, line};
+use crate::gap_forms;
+use crate::report::{self, Failure};
+use crate::session::Session;
+
+/// Lists the lines of a change that no test notices.
+pub async fn run(global: &Global, args: ProbeGapsArgs) -> Result<ExitCode, Failure> {
+    let python = python(args.python.as_deref())?;
+    let mut global = global.clone();
+    // No judge is asked here: nothing is built for one.
+    global.judge_python.get_or_insert_with(|| python.clone());
+    let session = Session::new(&global, args.sandbox.into(), jobs(args.jobs))?;
+    let repository = std::fs::canonicalize(&args.repo)
+        .map_err(|error| Failure::bad_input(format!("{}: {error}", args.repo.display())))?;
+    let change = DraftedChange::draft(&ChangeAsk {
+        repository,
+        base: args.base.clone(),
+        head: args.head.clone(),
+        tests: args.tests.clone(),
+        python,
+        worlds: args.world.clone(),
+        preload: (!args.preload.is_empty()).then(|| args.preload.clone()),
+        plugins: (!args.plugin.is_empty()).then(|| args.plugin.clone()),
+        timeouts: Timeouts { case: args.timeout, trial: 3600.0, ..Timeouts::default() },
+        memory_mib: args.memory,
+    })?;
+    let executor = session.executor()?;
+    let run = session.start(&plan(&args, &change))?;
+    let ready = change.adapt(executor.ready(Arc::new(change.task.clone())).await?);
+    let (mutants, passed_over) = funnel::mutants_of(&ready)?;
+    let plan = FunnelPlan {
+        mutants,
+        passed_over,
+        shard: args.shard,
+        skip_failing: args.skip_failing,
+        only: change.only.clone(),
+    };
+    let progress = Arc::clone(&session.progress);
+    let told = |told: Told<'_>| {
+        if let Some(line) = line("probe-gaps", "the change", &told) {
+            progress.line(&line);
+        }
+    };
+    let found = funnel::run(&executor, &run, &ready, &plan, &told).await?;
+    let document = GapsDocument {
+        schema: SYNTHESIS_SCHEMA,
+        run: run.id().to_string(),
+        base: change.base.clone(),
+        head: change.head.clone(),
+        gaps: found.gap_lines(),
+        change: found,
+    };
+    run.write_document("probe-gaps.json", &document)?;
+    run.finish()?;
+    session.progress.clear();
+    if let Some(path) = &args.sarif {
+        let text = serde_json::to_string_pretty(&gap_forms::sarif(&document)).unwrap_or_default() + "\n";
+        write(path, &text)?;
+    }
+    if let Some(path) = &args.markdown {
+        write(path, &gap_forms::markdown(&document))?;
+    }
+    if args.json {
+        report::print_json(&document)?;
+    } else {
+        report::print(gap_forms::text(&document))?;
+    }
+    let gap = args.fail_on_gap && !document.gaps.is_empty();
+    Ok(if gap { ExitCode::from(1) } else { ExitCode::SUCCESS })
+}
+
+fn plan(args: &ProbeGapsArgs, change: &DraftedChange) -> Plan {
+    let mut digest = DigestBuilder::new("infradev plan v1");
+    digest.part("verb", b"probe-gaps").part("task", change.task.suites_digest().as_str().as_bytes());
+    let asked = (&args.world, &args.shard, args.skip_failing, &args.plugin, &args.preload, &args.tests);
+    digest.part("asked", format!("{asked:?} {:?}", args.sandbox).as_bytes());
+    let command = std::env::args().collect();
+    Plan { verb: "probe-gaps".into(), pack: "change".into(), command, digest: digest.finish() }
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(path, text)
+        .map_err(|error| Failure::fault(format!("cannot write {}: {error}", path.display())))
+}
+
+/// The interpreter that was named, or the active environment's, or the first on PATH. Links are kept: what a virtual
+/// environment's interpreter is called by decides what it sees.
+fn python(named: Option<&Path>) -> Result<PathBuf, Failure> {
+    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    if let Some(path) = named {
+        return if path.is_file() {
+            Ok(absolute(path))
+        } else {
+            Err(Failure::bad_input(format!("{}: there is no such program", path.display()))
+                .hint("--python is the path of the Python interpreter that runs your tests"))
+        };
+    }
+    let active = std::env::var_os("VIRTUAL_ENV").map(|folder| PathBuf::from(folder).join("bin/python"));
+    if let Some(path) = active.filter(|path| path.is_file()) {
+        return Ok(absolute(&path));
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let mut places = std::env::split_paths(&folders)
+        .flat_map(|folder| ["python3", "python"].map(|name| folder.join(name)));
+    places.find(|path| path.is_file()).map(|path| absolute(&path)).ok_or_else(|| {
+        Failure::bad_input("no Python is active and none is on PATH")
+            .hint("give the interpreter that runs your tests with --python")
+    })
+}

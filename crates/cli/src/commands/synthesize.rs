@@ -1,0 +1,198 @@
+//! `infradev synthesize`.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use infradev_model::{
+    Fate, MutantRecord, Operator, SYNTHESIS_SCHEMA, Share, Suite, Synthesis, SynthesisDocument, Word,
+};
+use infradev_synthesize::funnel::{self, FunnelPlan, Told};
+
+use crate::cli::{Global, SynthesizeArgs};
+use crate::progress::counted;
+use crate::report::{self, Failure, visible};
+use crate::session::{self, Session};
+use crate::tables::{Cell, Table, short};
+
+/// Tries every mutant of each task.
+pub async fn run(global: &Global, args: SynthesizeArgs) -> Result<ExitCode, Failure> {
+    let session = Session::new(global, args.sandbox.into(), jobs(args.jobs))?;
+    let pack = session.load(&args.path)?;
+    let more = [
+        ("shard", format!("{:?}", args.shard).into_bytes()),
+        ("skip failing", vec![u8::from(args.skip_failing)]),
+    ];
+    let plan = session.plan("synthesize", &pack, &more);
+    let executor = session.executor()?;
+    let run = session.start(&plan)?;
+    let mut tasks = Vec::new();
+    for task in session::tasks(pack) {
+        let id = task.id().to_string();
+        let ready = executor.ready(task).await?;
+        let (mutants, passed_over) = funnel::mutants_of(&ready)?;
+        let plan = FunnelPlan {
+            mutants,
+            passed_over,
+            shard: args.shard,
+            skip_failing: args.skip_failing,
+            only: Default::default(),
+        };
+        let progress = Arc::clone(&session.progress);
+        let told = |told: Told<'_>| {
+            if let Some(line) = line(&id, "golden", &told) {
+                progress.line(&line);
+            }
+        };
+        tasks.push(funnel::run(&executor, &run, &ready, &plan, &told).await?);
+    }
+    let document = SynthesisDocument { schema: SYNTHESIS_SCHEMA, run: run.id().to_string(), tasks };
+    run.write_document("synthesize.json", &document)?;
+    let folder = run.path().to_path_buf();
+    run.finish()?;
+    session.progress.clear();
+    if args.json {
+        report::print_json(&document)?;
+    } else {
+        report::print(text(&document) + &ending(&document, &folder))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Sessions at once: as many as asked for, else one a core.
+pub fn jobs(asked: Option<u16>) -> u16 {
+    let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    asked.unwrap_or_else(|| u16::try_from(cores()).unwrap_or(u16::MAX))
+}
+
+/// One line of progress; `golden_name` is what the unmutated change is called.
+pub fn line(id: &str, golden_name: &str, told: &Told<'_>) -> Option<String> {
+    match told {
+        Told::Golden(golden) => Some(format!(
+            "{id} · {}: {golden_name} passes {} {} in {:.1} s",
+            counted(golden.world, "rank"),
+            golden.cases,
+            match golden.suite {
+                Suite::Official => "official tests",
+                Suite::Probe => "probes",
+            },
+            golden.wall_s
+        )),
+        Told::Mutant { recorded: true, .. } => None,
+        Told::Mutant { record, done, of, .. } => Some(format!(
+            "{id} · {done}/{of} · {} {}: {} ({:.1} s)",
+            place(record),
+            record.mutant.operator.name(),
+            outcome(record),
+            record.wall_s
+        )),
+    }
+}
+
+fn place(record: &MutantRecord) -> String {
+    format!("{}:{}", record.mutant.file, record.mutant.line)
+}
+
+fn outcome(record: &MutantRecord) -> String {
+    match (&record.by, record.fate) {
+        (Some(by), _) => format!("{} by {}", by.word.word(), by.case),
+        (None, Fate::Unreached) => "no test runs it".to_string(),
+        (None, _) => "no test rejects it".to_string(),
+    }
+}
+
+/// All of a document, as a person reads it.
+pub fn text(document: &SynthesisDocument) -> String {
+    let mut text = strengths(document);
+    for task in &document.tasks {
+        text.push_str(&survivors(task));
+    }
+    text
+}
+
+fn strengths(document: &SynthesisDocument) -> String {
+    let header =
+        ["task", "mutants", "official reject", "probes add", "nothing rejects", "hunks", "unprobed hunks"];
+    let mut table = Table::new(&header, &[1, 2, 3, 4, 5, 6]);
+    for task in &document.tasks {
+        let (mutants, hunks) = (task.strength.mutants, task.strength.hunks);
+        let left = mutants.of - mutants.official - mutants.probes;
+        table.row(vec![
+            task.id.as_str().into(),
+            mutants.of.to_string().into(),
+            share(mutants.official, mutants).into(),
+            share(mutants.probes, mutants).into(),
+            if left == 0 { Cell::good("0") } else { Cell::bad(share(left, mutants)) },
+            hunks.of.to_string().into(),
+            match task.unprobed_hunks.len() {
+                0 => Cell::good("0"),
+                some => Cell::bad(some.to_string()),
+            },
+        ]);
+    }
+    table.text()
+}
+
+fn share(part: u32, share: Share) -> String {
+    let percent = if share.of == 0 { 0.0 } else { 100.0 * f64::from(part) / f64::from(share.of) };
+    format!("{part} ({percent:.0} %)")
+}
+
+/// Mutants that pass the official tests, the promise that each breaks, and the probes that reject it.
+fn survivors(task: &Synthesis) -> String {
+    let mut text = String::new();
+    let survivors: Vec<&MutantRecord> = task.survivors().collect();
+    if !survivors.is_empty() {
+        let _ = writeln!(text, "\n{}: mutants that pass the official tests", task.id);
+    }
+    for record in survivors {
+        let _ = writeln!(text, "  {} {}", place(record), record.mutant.operator.name());
+        for (sign, lines) in [("-", &record.was), ("+", &record.becomes)] {
+            let shown = short(lines.trim(), 100);
+            if !shown.is_empty() && record.mutant.operator != Operator::TakeBackFile {
+                let _ = writeln!(text, "    {sign} {}", visible(&shown));
+            }
+        }
+        let _ = writeln!(text, "    breaks: {}", visible(&record.promise));
+        let rejecting: Vec<&str> = record
+            .probes
+            .iter()
+            .filter(|(_, word)| **word != Word::Passed)
+            .map(|(case, _)| case.as_str())
+            .collect();
+        let by = match (&rejecting[..], record.fate) {
+            ([], Fate::Unreached) => "no test runs these lines".to_string(),
+            ([], _) if record.probe_reach == 0 => "no probe runs these lines".to_string(),
+            ([], _) => format!("no probe rejects it ({} run it)", record.probe_reach),
+            (cases, _) => format!("rejected by {}", cases.join(", ")),
+        };
+        let _ = writeln!(text, "    {}", visible(&by));
+    }
+    let mut notes: Vec<String> = Vec::new();
+    if !task.unprobed_hunks.is_empty() {
+        let hunks = task.unprobed_hunks.iter().map(|hunk| format!("{}:{}", hunk.file, hunk.line));
+        notes.push(format!("unprobed hunks: {}", hunks.collect::<Vec<_>>().join(", ")));
+    }
+    notes
+        .extend(task.passed_over.iter().map(|passed| format!("passed over {}: {}", passed.file, passed.why)));
+    notes.extend(task.remarks.iter().map(|remark| format!("note: {remark}")));
+    if !notes.is_empty() {
+        let _ = writeln!(text, "\n{}", task.id);
+        for note in notes {
+            let _ = writeln!(text, "  {}", visible(&short(&note, 400)));
+        }
+    }
+    text
+}
+
+fn ending(document: &SynthesisDocument, folder: &Path) -> String {
+    let tried: usize = document.tasks.iter().map(|task| task.mutants.len()).sum();
+    let seconds: f64 = document.tasks.iter().map(|task| task.trying_s).sum();
+    let each = if tried == 0 { 0.0 } else { seconds / tried as f64 };
+    format!(
+        "\n{tried} mutants, {each:.2} s each in its session\nrun {} ({})\n",
+        document.run,
+        folder.display()
+    )
+}

@@ -1,0 +1,223 @@
+//! Lines that no test notices, in the forms in which people and their tools read them: text, Markdown, SARIF.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use infradev_model::{Gap, GapMutant, GapsDocument, Operator, Suite};
+use serde_json::{Value, json};
+
+use crate::report::visible;
+use crate::tables::short;
+
+/// Longest line of code that is shown.
+const WIDTH: usize = 96;
+
+/// What a maintainer reads in a terminal.
+pub fn text(document: &GapsDocument) -> String {
+    let mut text = String::new();
+    let mut file = "";
+    for gap in &document.gaps {
+        if gap.file != file {
+            file = &gap.file;
+            let _ = writeln!(text, "{}{}", if text.is_empty() { "" } else { "\n" }, visible(file));
+        }
+        let _ = writeln!(text, "{:>5}  {}", gap.line, visible(&short(&gap.text, WIDTH)));
+        for mutant in &gap.mutants {
+            let _ = writeln!(text, "       {}: {}", mutant.operator.name(), visible(&change(gap, mutant)));
+            let _ = writeln!(text, "         unchecked: {} ({})", mutant.promise, reach(mutant));
+        }
+    }
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text.push_str(&summary(document));
+    text.push('\n');
+    for passed in &document.change.passed_over {
+        let _ = writeln!(text, "passed over {}: {}", visible(&passed.file), visible(&passed.why));
+    }
+    for remark in &document.change.remarks {
+        let _ = writeln!(text, "note: {}", visible(remark));
+    }
+    text
+}
+
+/// One sentence for all of it.
+pub fn summary(document: &GapsDocument) -> String {
+    let mutants = document.change.strength.mutants;
+    let tests: u32 = document
+        .change
+        .golden
+        .iter()
+        .filter(|golden| golden.suite == Suite::Official)
+        .map(|golden| golden.cases)
+        .max()
+        .unwrap_or(0);
+    let tests = counted(tests, "test");
+    if mutants.of == 0 {
+        return "no mutant can be made of this change: it adds no line of Python that does something"
+            .to_string();
+    }
+    let unnoticed = mutants.of - mutants.official - mutants.probes;
+    if unnoticed == 0 {
+        return format!("{tests} notice each of {}", counted(mutants.of, "mutant"));
+    }
+    format!(
+        "{} of your change could break unnoticed: {unnoticed} of {} pass {tests}",
+        counted(document.gaps.len() as u32, "line"),
+        counted(mutants.of, "mutant"),
+    )
+}
+
+fn counted(count: u32, word: &str) -> String {
+    if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
+}
+
+/// What a mutant makes of the line, on one line.
+fn change(gap: &Gap, mutant: &GapMutant) -> String {
+    let line = mutant.becomes.lines().find(|line| !line.trim().is_empty() && line.trim() != gap.text);
+    match (mutant.operator, line) {
+        (Operator::TakeBackFile, _) => "the file as it was before".to_string(),
+        (Operator::TakeBackHunk, Some(line)) => format!("as before: `{}`", short(line.trim(), WIDTH)),
+        (Operator::TakeBackHunk, None) => "without these lines".to_string(),
+        (_, Some(line)) => format!("`{}`", short(line.trim(), WIDTH)),
+        (_, None) => "gone".to_string(),
+    }
+}
+
+fn reach(mutant: &GapMutant) -> String {
+    match mutant.reach {
+        0 => "no test runs it".to_string(),
+        1 => "1 test runs it and passes".to_string(),
+        many => format!("{many} tests run it and pass"),
+    }
+}
+
+/// A comment on a pull request.
+pub fn markdown(document: &GapsDocument) -> String {
+    let mut text = format!("### What no test of this change notices\n\n{}.\n", summary(document));
+    let mut by_file: BTreeMap<&str, Vec<&Gap>> = BTreeMap::new();
+    for gap in &document.gaps {
+        by_file.entry(&gap.file).or_default().push(gap);
+    }
+    for (file, gaps) in by_file {
+        let _ = write!(
+            text,
+            "\n**{}**\n\n| line | could become | and then breaks |\n| ---: | --- | --- |\n",
+            cell(file)
+        );
+        for gap in gaps {
+            for (index, mutant) in gap.mutants.iter().enumerate() {
+                let line = match index {
+                    0 => format!("{} {}", gap.line, code(&gap.text)),
+                    _ => String::new(),
+                };
+                let became = change(gap, mutant);
+                let became =
+                    if became.starts_with('`') { code(became.trim_matches('`')) } else { cell(&became) };
+                let _ =
+                    writeln!(text, "| {line} | {became} | {} ({}) |", cell(&mutant.promise), reach(mutant));
+            }
+        }
+    }
+    let notes = document
+        .change
+        .passed_over
+        .iter()
+        .map(|passed| format!("passed over {}: {}", passed.file, passed.why));
+    for note in notes.chain(document.change.remarks.iter().cloned()) {
+        let _ = write!(text, "\n- {}", cell(&note));
+    }
+    text.trim_end().to_string() + "\n"
+}
+
+/// Text in a table's cell.
+fn cell(text: &str) -> String {
+    visible(text).replace('|', "\\|").replace('\n', " ").replace('<', "&lt;")
+}
+
+/// Code in a table's cell: with as many backticks as it needs.
+fn code(text: &str) -> String {
+    let text = visible(&short(text, WIDTH)).replace('|', "\\|");
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest + 1);
+    let pad = if longest > 0 { " " } else { "" };
+    format!("{fence}{pad}{text}{pad}{fence}")
+}
+
+/// SARIF 2.1.0: one result a mutant, its rule the kind of mistake.
+pub fn sarif(document: &GapsDocument) -> Value {
+    let mut rules: BTreeMap<&str, Value> = BTreeMap::new();
+    let mut results = Vec::new();
+    for gap in &document.gaps {
+        for mutant in &gap.mutants {
+            let name = mutant.operator.name();
+            rules.entry(name).or_insert_with(|| {
+                json!({
+                    "id": name,
+                    "shortDescription": {"text": format!("No test checks that {}", mutant.promise)},
+                    "defaultConfiguration": {"level": "warning"},
+                })
+            });
+            let message = format!(
+                "No test checks that {}: {} ({}).",
+                mutant.promise,
+                change(gap, mutant).replace('`', "\""),
+                reach(mutant)
+            );
+            results.push(json!({
+                "ruleId": name,
+                "level": if mutant.reach == 0 { "note" } else { "warning" },
+                "message": {"text": message},
+                "locations": [{"physicalLocation": {
+                    "artifactLocation": {"uri": uri(&gap.file), "uriBaseId": "%SRCROOT%"},
+                    "region": {"startLine": gap.line, "endLine": gap.end_line},
+                }}],
+            }));
+        }
+    }
+    json!({
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{
+            "tool": {"driver": {
+                "name": "infradev probe-gaps",
+                "version": env!("CARGO_PKG_VERSION"),
+                "rules": rules.into_values().collect::<Vec<_>>(),
+            }},
+            "columnKind": "unicodeCodePoints",
+            "results": results,
+        }],
+    })
+}
+
+/// A path as a relative reference: what is neither unreserved nor a slash is percent-encoded.
+fn uri(path: &str) -> String {
+    let mut text = String::new();
+    for byte in path.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
+                text.push(byte as char)
+            }
+            other => {
+                let _ = write!(text, "%{other:02X}");
+            }
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_in_a_cell_keeps_its_backticks_and_bars() {
+        assert_eq!(code("a | b"), "`a \\| b`");
+        assert_eq!(code("`x`"), "`` `x` ``");
+    }
+
+    #[test]
+    fn a_path_is_a_relative_reference() {
+        assert_eq!(uri("a b/ü.py"), "a%20b/%C3%BC.py");
+    }
+}

@@ -1,0 +1,229 @@
+//! The unmutated control: golden under each suite, what its cases answer, how long they take, and which lines they reach.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use infradev_model::{
+    CaseResult, Digest, GoldenControl, Outcome, RankOutcome, SealedTask, Suite, Timeouts, countable,
+};
+use infradev_trial::{Ask, Line, Session, TrialError, Tried};
+use serde::{Deserialize, Serialize};
+
+use super::FunnelError;
+
+/// How much longer than golden a mutant may take, and seconds on top.
+const SLACK: (f64, f64) = (5.0, 3.0);
+
+/// Golden under both suites at all world sizes of a task.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Control {
+    /// What it is valid for.
+    pub key: Option<Digest>,
+    /// One entry a suite and world size.
+    pub suites: Vec<SuiteControl>,
+}
+
+/// Golden under one suite at one world size.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SuiteControl {
+    /// The suite.
+    pub suite: Suite,
+    /// World size.
+    pub world: u32,
+    /// Cases that golden passes.
+    pub cases: BTreeMap<String, ControlCase>,
+    /// Cases that golden does not pass, with what was said.
+    pub failing: BTreeMap<String, String>,
+    /// Cases that golden skips.
+    pub skipped: Vec<String>,
+    /// Lines that every case depends on.
+    pub shared: BTreeSet<Line>,
+    /// Seconds until the first case.
+    pub set_up_s: f64,
+    /// Seconds of the whole suite.
+    pub wall_s: f64,
+    /// Files that could not be collected, and the like.
+    pub notes: Vec<String>,
+}
+
+/// One case that golden passes.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ControlCase {
+    /// Golden's vector.
+    pub vector: Vec<Outcome>,
+    /// Seconds that it took.
+    pub duration_s: f64,
+    /// Lines that ran while it ran.
+    pub lines: BTreeSet<Line>,
+    /// It may reach more than was seen.
+    pub wide: bool,
+}
+
+impl SuiteControl {
+    /// Runs golden twice: once as it is, once with its lines followed (`files`, by index).
+    pub async fn take(
+        session: &mut Session,
+        task: &SealedTask,
+        suite: Suite,
+        world: u32,
+        files: &[String],
+        seed: u64,
+    ) -> Result<SuiteControl, TrialError> {
+        let timeouts = &task.public.spec.timeouts;
+        let nothing = BTreeMap::new();
+        let mut ask = Ask {
+            world,
+            cases: None,
+            stop: None,
+            eager: false,
+            timeouts,
+            deadlines: &nothing,
+            reach: &[],
+            seed,
+        };
+        let plain = run(session, suite, &ask).await?;
+        ask.reach = files;
+        // Following lines slows cases down: what only times them would fail for that.
+        let patient = Timeouts { case: timeouts.case * 4.0, ..timeouts.clone() };
+        ask.timeouts = &patient;
+        let followed = run(session, suite, &ask).await?;
+        Ok(SuiteControl::of(suite, world, plain, &followed, task.public.spec.gpus > 0))
+    }
+
+    fn of(suite: Suite, world: u32, plain: Tried, followed: &Tried, on_gpus: bool) -> SuiteControl {
+        let mut control = SuiteControl {
+            suite,
+            world,
+            cases: BTreeMap::new(),
+            failing: BTreeMap::new(),
+            skipped: Vec::new(),
+            shared: followed.reach.shared.clone(),
+            set_up_s: plain.set_up_s,
+            wall_s: plain.wall_s,
+            notes: plain.notes,
+        };
+        let again: BTreeMap<&str, Vec<Outcome>> =
+            followed.cases.iter().map(|case| (case.case.id.as_str(), case.outcomes())).collect();
+        for case in &plain.cases {
+            let (id, vector) = (case.case.id.clone(), case.outcomes());
+            if vector.iter().all(|outcome| *outcome == Outcome::Skipped) {
+                control.skipped.push(id);
+            } else if !countable(&vector) {
+                control.failing.insert(id, said(case));
+            } else {
+                let reach = followed.reach.cases.get(&case.case.id).cloned().unwrap_or_default();
+                let alike = again.get(id.as_str()) == Some(&vector);
+                let told = followed.reach.cases.contains_key(&case.case.id);
+                // Autograd's threads for a device are followed from Python 3.12 on only.
+                let wide = reach.wide || !alike || !told || on_gpus;
+                let duration_s = case.duration_s;
+                control.cases.insert(id, ControlCase { vector, duration_s, lines: reach.lines, wide });
+            }
+        }
+        control
+    }
+
+    /// Leaves out official cases that were not asked for.
+    pub fn keep_only(&mut self, only: &BTreeSet<String>) {
+        if only.is_empty() || self.suite != Suite::Official {
+            return;
+        }
+        let asked = |id: &str| {
+            only.contains(id) || id.rsplit_once('[').is_some_and(|(function, _)| only.contains(function))
+        };
+        self.cases.retain(|id, _| asked(id));
+        self.failing.retain(|id, _| asked(id));
+        self.skipped.retain(|id| asked(id));
+    }
+
+    /// Its line in the document.
+    pub fn summary(&self) -> GoldenControl {
+        GoldenControl {
+            world: self.world,
+            suite: self.suite,
+            cases: self.cases.len() as u32,
+            left_out: self.failing.keys().chain(&self.skipped).cloned().collect(),
+            wall_s: self.wall_s,
+        }
+    }
+
+    /// Cases that reach one of these lines; all of them where the lines are not known.
+    pub fn reaching(&self, lines: Option<&BTreeSet<Line>>) -> BTreeSet<String> {
+        let all = || self.cases.keys().cloned().collect();
+        let Some(lines) = lines else { return all() };
+        if lines.iter().any(|line| self.shared.contains(line)) {
+            return all();
+        }
+        let reaches = |case: &ControlCase| case.wide || lines.iter().any(|line| case.lines.contains(line));
+        self.cases.iter().filter(|(_, case)| reaches(case)).map(|(id, _)| id.clone()).collect()
+    }
+
+    /// How long a mutant may take, by golden's own times; never longer than the task allows.
+    pub fn timeouts(&self, task: &Timeouts, cases: &BTreeSet<String>) -> (Timeouts, BTreeMap<String, f64>) {
+        let slack = |seconds: f64| seconds * SLACK.0 + SLACK.1;
+        let deadlines: BTreeMap<String, f64> = cases
+            .iter()
+            .filter_map(|id| Some((id.clone(), slack(self.cases.get(id)?.duration_s).min(task.case))))
+            .collect();
+        let case = deadlines.values().copied().fold(0.0, f64::max).max(SLACK.1).min(task.case);
+        let collect = slack(self.set_up_s).min(task.collect);
+        let all: f64 = deadlines.values().sum::<f64>() + collect + SLACK.1;
+        let timeouts =
+            Timeouts { collect, case, grace: task.grace.min(1.0), trial: (all * 2.0).min(task.trial) };
+        (timeouts, deadlines)
+    }
+}
+
+/// Runs a suite.
+pub async fn run(session: &mut Session, suite: Suite, ask: &Ask<'_>) -> Result<Tried, TrialError> {
+    match suite {
+        Suite::Official => session.official(ask).await,
+        Suite::Probe => session.probes(ask).await,
+    }
+}
+
+/// What a case said where it did not pass: the exception and the first line of its message.
+pub fn said(case: &CaseResult) -> String {
+    let worst = case.vector.iter().find(|entry| entry.detail.is_some());
+    let Some(RankOutcome { detail: Some(detail), outcome }) = worst else {
+        return case.vector.first().map_or(String::new(), |entry| entry.outcome.word().to_string());
+    };
+    let line = detail.message.lines().next().unwrap_or_default();
+    match (detail.exception.is_empty(), line.is_empty()) {
+        (true, true) => outcome.word().to_string(),
+        (true, false) => line.to_string(),
+        (false, true) => detail.exception.clone(),
+        (false, false) => format!("{}: {line}", detail.exception),
+    }
+}
+
+impl Control {
+    /// What golden does not pass, if anything.
+    pub fn refusal(&self, task: &str, skip_failing: bool) -> Option<FunnelError> {
+        let broken = |control: &SuiteControl| FunnelError::GoldenFails {
+            task: task.to_string(),
+            suite: control.suite,
+            world: control.world,
+            failing: control.failing.iter().map(|(id, said)| format!("{id} ({said})")).collect(),
+        };
+        let failing = |control: &&SuiteControl| !control.failing.is_empty();
+        if !skip_failing && let Some(control) = self.suites.iter().find(failing) {
+            return Some(broken(control));
+        }
+        let official = || self.suites.iter().filter(|control| control.suite == Suite::Official);
+        if official().all(|control| control.cases.is_empty()) {
+            let notes = official().flat_map(|control| &control.notes).cloned().collect();
+            return Some(FunnelError::NoTests { task: task.to_string(), notes });
+        }
+        // A file that cannot be collected is a failure of golden that has no case's name.
+        let noted = |control: &&SuiteControl| !control.notes.is_empty();
+        if !skip_failing && let Some(control) = official().find(noted) {
+            return Some(FunnelError::GoldenFails {
+                task: task.to_string(),
+                suite: control.suite,
+                world: control.world,
+                failing: control.notes.clone(),
+            });
+        }
+        None
+    }
+}

@@ -1,0 +1,155 @@
+//! One mutant through the funnel: official tests first, then, if none of them rejects it, the probes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
+
+use infradev_model::{
+    CaseResult, Fate, Mutant, MutantRecord, Outcome, RejectedBy, SealedTask, Suite, Word, merge,
+};
+use infradev_trial::{Ask, Line, Session, TrialError, Tried};
+
+use super::control::{Control, SuiteControl, run, said};
+
+/// What a mutant is tried with.
+pub struct Trying<'a> {
+    /// The task.
+    pub task: &'a SealedTask,
+    /// Golden's control.
+    pub control: &'a Control,
+    /// Seed of the probes' inputs: the same for all mutants, as for golden's control.
+    pub seed: u64,
+}
+
+/// A mutant with what it takes to try it.
+pub struct Candidate {
+    /// The mutant.
+    pub mutant: Mutant,
+    /// Golden's text of its file.
+    pub golden: String,
+    /// The lines that must run for it to matter; none known means any may.
+    pub lines: Option<BTreeSet<Line>>,
+}
+
+impl Trying<'_> {
+    /// Tries one mutant. What it does ends with its ranks.
+    pub async fn mutant(
+        &self,
+        session: &mut Session,
+        candidate: &Candidate,
+    ) -> Result<MutantRecord, TrialError> {
+        let begin = Instant::now();
+        let mutant = &candidate.mutant;
+        let (was, becomes) = super::shown(mutant, &candidate.golden);
+        let mut record = MutantRecord {
+            mutant: mutant.clone(),
+            fate: Fate::Unreached,
+            was,
+            becomes,
+            promise: mutant.operator.promise().to_string(),
+            by: None,
+            official_reach: 0,
+            probe_reach: 0,
+            probes: BTreeMap::new(),
+            wall_s: 0.0,
+        };
+        let text = mutant.text(&candidate.golden).map(String::into_bytes);
+        session.lay(&[(mutant.file.clone(), text)])?;
+        let outcome = self.suites(session, candidate, &mut record).await;
+        session.put_back()?;
+        outcome?;
+        record.fate = match &record.by {
+            Some(by) if by.suite == Suite::Official => Fate::Official,
+            Some(_) => Fate::Probe,
+            None if record.official_reach + record.probe_reach > 0 => Fate::Survived,
+            None => Fate::Unreached,
+        };
+        record.wall_s = begin.elapsed().as_secs_f64();
+        Ok(record)
+    }
+
+    async fn suites(
+        &self,
+        session: &mut Session,
+        candidate: &Candidate,
+        record: &mut MutantRecord,
+    ) -> Result<(), TrialError> {
+        for suite in [Suite::Official, Suite::Probe] {
+            for control in self.control.suites.iter().filter(|control| control.suite == suite) {
+                let cases = control.reaching(candidate.lines.as_ref());
+                match suite {
+                    Suite::Official => record.official_reach += cases.len() as u32,
+                    Suite::Probe => record.probe_reach += cases.len() as u32,
+                }
+                if !cases.is_empty() {
+                    self.suite(session, control, &cases, record).await?;
+                }
+                if suite == Suite::Official && record.by.is_some() {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the cases of one suite at one world size: official ones up to the first that rejects, probes all of them, since
+    /// which of them reject is what is asked.
+    async fn suite(
+        &self,
+        session: &mut Session,
+        control: &SuiteControl,
+        cases: &BTreeSet<String>,
+        record: &mut MutantRecord,
+    ) -> Result<(), TrialError> {
+        let rejects = |case: &CaseResult| word(control, case) != Word::Passed;
+        let (timeouts, deadlines) = control.timeouts(&self.task.public.spec.timeouts, cases);
+        let official = control.suite == Suite::Official;
+        let ask = Ask {
+            world: control.world,
+            cases: Some(cases),
+            stop: official.then_some(&rejects),
+            eager: official,
+            timeouts: &timeouts,
+            deadlines: &deadlines,
+            reach: &[],
+            seed: self.seed,
+        };
+        let tried = run(session, control.suite, &ask).await?;
+        let rejected = |case: &CaseResult| RejectedBy {
+            suite: control.suite,
+            case: case.case.id.clone(),
+            world: control.world,
+            word: word(control, case),
+            said: said(case),
+        };
+        if let Some(case) = tried.cases.iter().find(|case| rejects(case)) {
+            record.by.get_or_insert_with(|| rejected(case));
+        } else if let Some(missing) = missing(&tried, cases) {
+            record.by.get_or_insert_with(|| RejectedBy {
+                suite: control.suite,
+                case: missing,
+                world: control.world,
+                word: Word::Missing,
+                said: tried.notes.first().cloned().unwrap_or_default(),
+            });
+        }
+        if !official {
+            for case in &tried.cases {
+                record.probes.insert(case.case.id.clone(), word(control, case));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a case made of the mutant, against golden's vector.
+fn word(control: &SuiteControl, case: &CaseResult) -> Word {
+    let golden: &[Outcome] =
+        control.cases.get(&case.case.id).map(|golden| golden.vector.as_slice()).unwrap_or_default();
+    merge(&case.outcomes(), golden)
+}
+
+/// A case that was asked for and that no rank collected.
+fn missing(tried: &Tried, cases: &BTreeSet<String>) -> Option<String> {
+    let ran: BTreeSet<&str> = tried.cases.iter().map(|case| case.case.id.as_str()).collect();
+    cases.iter().find(|id| !ran.contains(id.as_str())).cloned()
+}
