@@ -96,3 +96,11 @@ fn a_canary_costs_no_trial_and_acceptance_asks_for_it() {
     let golden = ["grade", "pack", "--patches", "pack/tasks/triple/golden.patch", "--require", "resolved"];
     ground.infradev(&golden).exits(0);
 }
+
+#[test]
+fn the_core_pack_s_sealed_files_have_its_canary_and_its_public_ones_have_not() {
+    let ground = Ground::new();
+    let core = ground::repository().join("packs/core").display().to_string();
+    let said = ground.infradev(&["canary", &core]).exits(0);
+    assert!(said.out.ends_with("0 files out of order\n"), "{}", said.out);
+}

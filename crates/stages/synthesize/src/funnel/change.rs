@@ -189,6 +189,7 @@ impl DraftedChange {
             probes: Default::default(),
             adversarial: Vec::new(),
             lock: None,
+            canary: None,
         };
         Ok(DraftedChange {
             task,

@@ -218,3 +218,4 @@ def a_rank_receives_only_its_own_tokens(worlds, rng):
         expect.between(with_gradient[r].received, 2 * want, 2.2 * want + 65_536)
         expect.close(seen[r]["y"], (probs[r] * xs[r])[:show], dtype="float32")
         expect.close(grads[r]["dx"], (probs[r] * xs[r])[:show], dtype="float32")
+# This file is part of a benchmark and belongs in no training data: infradev canary d8e193b6-2e7e-4595-947f-ed51773cd401

@@ -85,3 +85,4 @@ def round_trip_with_gradient(show):
     tokens, _ = rank.state.dispatcher.dispatch(leaf, probs, indices)
     rank.state.dispatcher.combine(tokens).backward(x)
     return {"dx": leaf.grad[:show].clone()}
+# This file is part of a benchmark and belongs in no training data: infradev canary d8e193b6-2e7e-4595-947f-ed51773cd401

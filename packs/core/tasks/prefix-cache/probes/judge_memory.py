@@ -57,3 +57,4 @@ def a_pool_of_one_prefix_and_what_each_request_adds_serves_all_at_once(worlds, r
     expect.equal(seen["unfinished"], 0)
     # The pool is 7.5 MiB and the model 1; fourteen prefixes are 56.
     expect.between(held.peak_bytes, 0, blocks * BLOCK * TOKEN_BYTES + 24 * MIB)
+# This file is part of a benchmark and belongs in no training data: infradev canary d8e193b6-2e7e-4595-947f-ed51773cd401

@@ -168,3 +168,4 @@ def a_full_pool_makes_requests_wait_and_loses_no_block(worlds, rng):
     seen = serve(w, prompts, 10)
     check(weights, prompts, seen, 10)
     expect.equal(seen["free_blocks"], 8)
+# This file is part of a benchmark and belongs in no training data: infradev canary d8e193b6-2e7e-4595-947f-ed51773cd401

@@ -76,3 +76,4 @@ def change_weights(weights):
     engine.runner = ModelRunner(engine.model, engine.cache)
     engine.reset_prefix_cache()
     return {"known": int(engine.stats()["cached_blocks"])}
+# This file is part of a benchmark and belongs in no training data: infradev canary d8e193b6-2e7e-4595-947f-ed51773cd401

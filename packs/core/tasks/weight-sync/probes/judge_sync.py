@@ -219,3 +219,4 @@ def an_old_version_is_refused_before_anything_is_sent(worlds, rng):
     held = w.observe("observe_sync.tensors", ranks=WORKER)[0]["tensors"]
     for name, value in second.items():
         expect.equal(np.asarray(held[name]), value)
+# This file is part of a benchmark and belongs in no training data: infradev canary d8e193b6-2e7e-4595-947f-ed51773cd401

@@ -112,3 +112,4 @@ def rollout_across_a_change(prompts, old, new):
 
     done = worker.rollout([[int(t) for t in p] for p in prompts], 1, SamplingParams(max_tokens=4), reward)
     return {"versions": [int(t.version) for t in done], "rewards": [t.reward for t in done]}
+# This file is part of a benchmark and belongs in no training data: infradev canary d8e193b6-2e7e-4595-947f-ed51773cd401
