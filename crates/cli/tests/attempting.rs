@@ -96,6 +96,10 @@ fn makes_the_change(agent: &str, base: &str, header: &str, tokens: &Value) {
     assert_eq!(record["metered"]["requests"], 2);
     assert_eq!(record["metered"]["unmetered"], 0);
     assert_eq!(record["metered"]["tokens"], *tokens);
+    if let Some(own) = record.get("own_tokens") {
+        assert_eq!(own, tokens, "by the agent's own count");
+    }
+    assert_eq!(record.get("own_tokens").is_some(), agent != "mini-swe-agent");
     let asked = model.asked();
     assert_eq!(asked.len(), 2);
     for request in &asked {
