@@ -96,6 +96,10 @@ fn makes_the_change(agent: &str, base: &str, header: &str, tokens: &Value) {
     assert_eq!(record["metered"]["requests"], 2);
     assert_eq!(record["metered"]["unmetered"], 0);
     assert_eq!(record["metered"]["tokens"], *tokens);
+    if let Some(own) = record.get("own_tokens") {
+        assert_eq!(own, tokens, "by the agent's own count");
+    }
+    assert_eq!(record.get("own_tokens").is_some(), agent != "mini-swe-agent");
     let asked = model.asked();
     assert_eq!(asked.len(), 2);
     for request in &asked {
@@ -451,4 +455,32 @@ fn an_agent_whose_tokens_are_used_up_is_ended() {
     assert_eq!(record["ending"], "budget", "{record:#}");
     assert_eq!(record["detail"], "220 tokens of 200");
     assert!(kept(&ground, &document, "patch.diff").contains("b/one"));
+}
+
+#[test]
+fn an_agent_that_can_not_be_installed_is_a_fault_that_says_why_and_leaves_nothing_half_made() {
+    // A store of its own, without the agents that are installed.
+    let ground = Ground::new();
+    let none = "http://127.0.0.1:1/";
+    let variables = [("npm_config_registry", none), ("UV_DEFAULT_INDEX", none), ("UV_HTTP_RETRIES", "0")];
+    let install = |agent: &str, variables: &[(&str, &str)]| {
+        let args = ["attempt", "pack", "--agent", agent, "--model", "m", "--base-url", none];
+        ground.tool_with(variables, env!("CARGO_BIN_EXE_infradev"), &args).exits(3).err
+    };
+    for (agent, hint) in
+        [("codex", "see `npm config get registry`"), ("mini-swe-agent", "see UV_DEFAULT_INDEX")]
+    {
+        let said = install(agent, &variables);
+        assert!(
+            said.contains(&format!("agent {agent}")) && said.contains("could not be installed"),
+            "{said}"
+        );
+        assert!(said.contains("not reachable") && said.contains(hint), "{said}");
+    }
+    let said = install("codex", &[("PATH", "/nonexistent")]);
+    assert!(said.contains("needs `node`") && said.contains("apt-get install nodejs npm"), "{said}");
+    let folder = ground.path().join("home/agents");
+    let left: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, [".locks"]);
+    assert!(!ground.path().join("home/runs").exists(), "no run was begun");
 }

@@ -183,7 +183,9 @@ fn sweep(root: &Path, name: &str) {
 fn npm(spec: &AgentSpec, package: &str, place: &Path) -> Result<(), AgentError> {
     program(spec, "npm")?;
     let flags = ["--no-audit", "--no-fund", "--omit=dev", "--ignore-scripts", "--loglevel=error"];
-    let mut npm = Invocation::new("npm").arg("install").arg("--prefix").arg(place).args(flags);
+    // Its own way is to wait for a minute and more before it says that there is no registry.
+    let patience = ["--fetch-retries=2", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=10000"];
+    let mut npm = Invocation::new("npm").arg("install").arg("--prefix").arg(place).args(flags).args(patience);
     npm = npm.arg(format!("{package}@{}", spec.version)).cwd(place).deadline(INSTALL);
     for name in PASSED_TO_NPM {
         npm = npm.inherit_env(name);

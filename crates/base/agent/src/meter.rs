@@ -235,4 +235,20 @@ mod tests {
         let text = "data: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n";
         assert_eq!(stream(Wire::AnthropicMessages, text).error.unwrap(), "Overloaded");
     }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_in_any_pieces_are_read_alike(
+            lines in proptest::collection::vec("(data: ?)?(\\{\"usage\":\\{\"(in|out)put_tokens\":[0-9]{1,3}\\}\\}|.{0,20})", 0..8),
+            step in 1usize..40,
+            wire in proptest::sample::select(vec![Wire::AnthropicMessages, Wire::OpenaiResponses, Wire::OpenaiChat]),
+            content_type in proptest::sample::select(vec!["text/event-stream", "application/json"]),
+        ) {
+            let text = lines.join("\n");
+            proptest::prop_assert_eq!(
+                read(wire, content_type, &text, step),
+                read(wire, content_type, &text, text.len().max(1))
+            );
+        }
+    }
 }

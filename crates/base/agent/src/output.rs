@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-use infradev_model::OutputFormat;
+use infradev_model::{OutputFormat, Tokens};
 use serde_json::Value;
 
 use crate::meter::message;
@@ -25,19 +25,28 @@ pub(crate) enum OwnWord {
     Limit(String),
 }
 
+/// What an agent's log says in its own words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Said {
+    /// How it ended.
+    pub word: OwnWord,
+    /// What it used, by its own count.
+    pub tokens: Option<Tokens>,
+}
+
 /// Reads the last word in a log of events, line by line. What is no JSON, half a line at the end say, is passed over.
-pub(crate) fn own_word(format: OutputFormat, log: &Path) -> OwnWord {
-    let mut word = OwnWord::Nothing;
+pub(crate) fn said(format: OutputFormat, log: &Path) -> Said {
+    let mut said = Said { word: OwnWord::Nothing, tokens: None };
     if format == OutputFormat::Text {
-        return word;
+        return said;
     }
-    let Ok(file) = File::open(log) else { return word };
+    let Ok(file) = File::open(log) else { return said };
     let mut reader = BufReader::new(file);
     let mut line = Vec::new();
     loop {
         line.clear();
         match reader.by_ref().take(LONGEST).read_until(b'\n', &mut line) {
-            Ok(0) | Err(_) => return word,
+            Ok(0) | Err(_) => return said,
             Ok(_) => {}
         }
         // Cheaper than reading each event: most are none of these.
@@ -45,12 +54,13 @@ pub(crate) fn own_word(format: OutputFormat, log: &Path) -> OwnWord {
             continue;
         }
         let Ok(event) = serde_json::from_slice::<Value>(&line) else { continue };
-        let said = match format {
-            OutputFormat::ClaudeStreamJson => claude(&event),
-            OutputFormat::CodexJsonl => codex(&event),
-            OutputFormat::Text => None,
+        let (word, tokens) = match format {
+            OutputFormat::ClaudeStreamJson => (claude(&event), claude_tokens(&event)),
+            OutputFormat::CodexJsonl => (codex(&event), codex_tokens(&event)),
+            OutputFormat::Text => (None, None),
         };
-        word = said.unwrap_or(word);
+        said.word = word.unwrap_or(said.word);
+        said.tokens = tokens.or(said.tokens);
     }
 }
 
@@ -75,6 +85,35 @@ fn claude(event: &Value) -> Option<OwnWord> {
     })
 }
 
+/// Its totals stand in `result`, by model.
+fn claude_tokens(event: &Value) -> Option<Tokens> {
+    let models = event["modelUsage"].as_object().filter(|models| !models.is_empty())?;
+    let mut sum = Tokens::default();
+    for usage in models.values() {
+        let count = |name: &str| usage[name].as_u64().unwrap_or(0);
+        let cached = count("cacheReadInputTokens");
+        sum += Tokens {
+            input: count("inputTokens") + count("cacheCreationInputTokens") + cached,
+            cached,
+            output: count("outputTokens"),
+            reasoning: count("thinkingTokens"),
+        };
+    }
+    Some(sum)
+}
+
+/// The last turn's usage is that of the whole thread.
+fn codex_tokens(event: &Value) -> Option<Tokens> {
+    let usage = event["usage"].as_object().filter(|_| event["type"] == "turn.completed")?;
+    let count = |name: &str| usage.get(name).and_then(Value::as_u64).unwrap_or(0);
+    Some(Tokens {
+        input: count("input_tokens"),
+        cached: count("cached_input_tokens"),
+        output: count("output_tokens"),
+        reasoning: count("reasoning_output_tokens"),
+    })
+}
+
 fn codex(event: &Value) -> Option<OwnWord> {
     match event["type"].as_str()? {
         "turn.started" => Some(OwnWord::Failed("it ended in the middle of a turn".to_owned())),
@@ -91,7 +130,24 @@ mod tests {
     fn word(format: OutputFormat, text: &str) -> OwnWord {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();
-        own_word(format, file.path())
+        said(format, file.path()).word
+    }
+
+    #[test]
+    fn each_agents_own_count_is_read_by_its_own_rules() {
+        let tokens = |format: OutputFormat, text: &str| {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), text).unwrap();
+            said(format, file.path()).tokens
+        };
+        let models = "{\"type\":\"result\",\"modelUsage\":{\"a\":{\"inputTokens\":5,\"outputTokens\":2,\"cacheReadInputTokens\":7,\
+            \"cacheCreationInputTokens\":1},\"b\":{\"inputTokens\":1,\"outputTokens\":1}}}\n";
+        let sum = Tokens { input: 14, cached: 7, output: 3, reasoning: 0 };
+        assert_eq!(tokens(OutputFormat::ClaudeStreamJson, models), Some(sum));
+        let turn =
+            |input: u64| format!("{{\"type\":\"turn.completed\",\"usage\":{{\"input_tokens\":{input}}}}}\n");
+        let both = turn(10) + &turn(30);
+        assert_eq!(tokens(OutputFormat::CodexJsonl, &both).unwrap().input, 30, "cumulative over a thread");
     }
 
     #[test]

@@ -251,7 +251,7 @@ impl Work {
         // Told of what passes; when the body is dropped, early or late, the answer is over.
         let counted = stream.inspect(move |part| match part {
             Ok(bytes) => answer.feed(bytes),
-            Err(error) => answer.unreachable(&format!("the answer broke off: {error}")),
+            Err(error) => answer.unreachable(&format!("the answer broke off: {}", causes(error))),
         });
         let counted = counted.map_ok(Frame::data);
         let mut back = Response::new(StreamBody::new(counted).boxed_unsync());
@@ -374,8 +374,8 @@ fn refusal(status: StatusCode, what: &str) -> Response<Body> {
 }
 
 /// An error with what caused it, without the url, which may be long.
-fn causes(error: &reqwest::Error) -> String {
-    let mut source = std::error::Error::source(error);
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut source = error.source();
     let mut last = error.to_string();
     while let Some(cause) = source {
         last = cause.to_string();

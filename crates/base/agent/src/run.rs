@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use infradev_model::{AgentSpec, Ending, Lookup, Metered, PromptBy, SandboxReport};
+use infradev_model::{AgentSpec, Ending, Lookup, Metered, PromptBy, SandboxReport, Tokens};
 use infradev_sandbox::{HOME, Limits, LockFolder, Mode, Mount, Sandbox, SandboxEnd, SandboxSpec, UidLease};
 use infradev_supervise::Sink;
 
 use crate::error::AgentError;
 use crate::install::Installed;
-use crate::output::{OwnWord, own_word};
+use crate::output::{OwnWord, said};
 use crate::proxy::{Endpoint, PLACEHOLDER_KEY, PORT, Proxy};
 use crate::relay::{RELAY, Told};
 use crate::tally::{Last, Tally};
@@ -82,6 +82,8 @@ pub struct RunEnd {
     pub agent_s: f64,
     /// What the proxy counted.
     pub metered: Metered,
+    /// Tokens by the agent's own count, where its output tells them.
+    pub own_tokens: Option<Tokens>,
     /// What it asked for and did not get.
     pub lookups: Vec<Lookup>,
     /// Command lines of processes that it had left running.
@@ -154,6 +156,7 @@ pub async fn run(spec: RunSpec<'_>) -> Result<RunEnd, AgentError> {
     // Requests that broke off are counted when their connections end.
     drop(proxy);
     let (metered, lookups, last) = tally.result();
+    let said = said(agent.run.output, &spec.kept.join("agent.log"));
     let (ending, detail) = match stop {
         Stop::Cancelled => return Err(AgentError::Cancelled),
         Stop::TimedOut => timed_out(spec.timeout, &metered, &last),
@@ -162,12 +165,10 @@ pub async fn run(spec: RunSpec<'_>) -> Result<RunEnd, AgentError> {
             let used = metered.tokens.input + metered.tokens.output;
             (Ending::Budget, Some(format!("{used} tokens of {}", spec.token_budget.unwrap_or(0))))
         }
-        Stop::Ended(end) => {
-            let word = own_word(agent.run.output, &spec.kept.join("agent.log"));
-            judge(&end, &told, word, last, agent.model.is_some())
-        }
+        Stop::Ended(end) => judge(&end, &told, said.word, last, agent.model.is_some()),
     };
-    Ok(RunEnd { ending, detail, agent_s, metered, lookups, left_running: told.left_running, sandbox: report })
+    let (left_running, own_tokens) = (told.left_running, said.tokens);
+    Ok(RunEnd { ending, detail, agent_s, metered, own_tokens, lookups, left_running, sandbox: report })
 }
 
 /// What is wrong with the endpoint, by its last answer.

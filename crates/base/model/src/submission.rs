@@ -143,6 +143,9 @@ pub struct SubmissionRecord {
     pub wall_s: f64,
     /// What the proxy counted.
     pub metered: Metered,
+    /// Tokens by the agent's own count, where its output tells them. Where that differs from the proxy's, one of them misses something.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_tokens: Option<Tokens>,
     /// What it asked for and did not get.
     pub lookups: Vec<Lookup>,
     /// Processes that the agent had left running; all were killed before the capture.

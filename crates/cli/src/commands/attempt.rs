@@ -170,6 +170,7 @@ fn built_in(
         agent_s: 0.0,
         wall_s: 0.0,
         metered: Metered::default(),
+        own_tokens: None,
         lookups: Vec::new(),
         left_running: Vec::new(),
         patch: Digest::of(patch),
@@ -261,6 +262,15 @@ pub fn details(document: &AttemptDocument) -> String {
         );
         if !record.test_edits.is_empty() {
             said.push(format!("edits tests, which grading lays over: {}", record.test_edits.join(", ")));
+        }
+        let counted = record.metered.tokens;
+        if let Some(own) =
+            record.own_tokens.filter(|own| (own.input, own.output) != (counted.input, counted.output))
+        {
+            said.push(format!(
+                "the agent counts {}+{} tokens, the proxy {}+{}",
+                own.input, own.output, counted.input, counted.output
+            ));
         }
         if record.metered.unmetered > 0 {
             said.push(format!("{} answers told no tokens", record.metered.unmetered));

@@ -157,7 +157,7 @@ async fn attempt(
     let captured = aside(move || taken(&base, &folder)).await??;
     let patch = staging.kept().join("patch.diff");
     fs::write(&patch, &captured.patch).map_err(AttemptError::io(&patch))?;
-    let RunEnd { ending, detail, agent_s, metered, lookups, left_running, sandbox } = end;
+    let RunEnd { ending, detail, agent_s, metered, own_tokens, lookups, left_running, sandbox } = end;
     let record = SubmissionRecord {
         schema: SUBMISSION_SCHEMA,
         task: desk.spec.id.clone(),
@@ -172,6 +172,7 @@ async fn attempt(
         agent_s,
         wall_s: begun.elapsed().as_secs_f64(),
         metered,
+        own_tokens,
         lookups,
         left_running,
         sandbox,
