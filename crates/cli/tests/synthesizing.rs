@@ -181,6 +181,20 @@ async fn killed_it_goes_on_where_it_stopped_and_repeats_no_finished_mutant() {
     assert_nothing_left(here, &pids);
 }
 
+#[tokio::test]
+async fn interrupted_it_ends_at_once_and_leaves_nothing_but_its_run() {
+    let ground = ground();
+    let here = ground.path();
+    let mut running = Running::start(here, &["synthesize", "pack", "--jobs", "2"], &[]);
+    let pid = running.pid();
+    assert!(running.says(tells_a_mutant).await, "it ended early");
+    running.signal(Signal::SIGINT);
+    let ended = running.end().await.exits(130);
+    assert!(ended.err.ends_with("interrupted\nhint: run the same command again to resume"), "{}", ended.err);
+    no_process_of(here).await;
+    assert_nothing_left(here, &[pid]);
+}
+
 #[test]
 fn a_golden_that_fails_its_own_tests_stops_it_by_name_or_is_left_out() {
     let ground = ground();
