@@ -189,7 +189,6 @@ impl DraftedChange {
             probes: Default::default(),
             adversarial: Vec::new(),
             lock: None,
-            canary: None,
         };
         Ok(DraftedChange {
             task,
