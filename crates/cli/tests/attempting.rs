@@ -2,52 +2,19 @@
 
 mod ground;
 mod harm;
+mod scripted;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use ground::{Ground, Said, repository};
 use harm::{Running, assert_nothing_left, no_process_of};
 use nix::sys::signal::Signal;
+use scripted::{Model, ground};
 use serde_json::{Value, json};
 
 /// What an agent does that is right.
 const RIGHT: &str =
     "printf '\\n\\ndef triple(x):\\n    return 3 * x\\n' >> toy/model.py && python -m pytest -q";
-
-/// A scripted model, as long as it is held.
-struct Model {
-    process: harm::Served,
-    log: PathBuf,
-}
-
-impl Model {
-    fn playing(ground: &Ground, script: &Value) -> Model {
-        ground.write("script.json", &script.to_string());
-        let log = ground.path().join("asked.jsonl");
-        let server = repository().join("fixtures/model-server/model_server.py");
-        let args = [server.as_path(), &ground.path().join("script.json"), Path::new("--log"), &log];
-        Model { process: harm::Served::start("python3", &args), log }
-    }
-
-    fn url(&self) -> &str {
-        &self.process.address
-    }
-
-    /// What it was asked, a request a line.
-    fn asked(&self) -> Vec<Value> {
-        let text = std::fs::read_to_string(&self.log).unwrap_or_default();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-    }
-}
-
-/// A pack and the agents, which are installed once for all tests of this checkout.
-fn ground() -> Ground {
-    let ground = Ground::new();
-    let agents = repository().join("target/test-agents");
-    std::fs::create_dir_all(&agents).unwrap();
-    std::os::unix::fs::symlink(agents, ground.path().join("home/agents")).unwrap();
-    ground
-}
 
 const KEY: &str = "the-real-key";
 

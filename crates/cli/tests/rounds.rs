@@ -1,12 +1,14 @@
 //! `infradev synthesize --agent` on a small pack: agents of ours in the real sandbox, acceptance as it is.
 
 mod ground;
+mod harm;
+mod scripted;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use ground::Ground;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Writes what its role asks for. What it gets wrong at first it mends by the report on the round before.
 const WRITES: &str = r#"
@@ -175,4 +177,54 @@ fn steps_that_are_done_are_not_made_again() {
     let again = ground.infradev(&[&SYNTHESIZE[..], &["--rounds", "1"]].concat()).exits(1).json();
     assert_eq!(again["run"], first["run"]);
     assert_eq!(again["rounds"][0]["steps"], first["rounds"][0]["steps"]);
+}
+
+#[test]
+fn claude_code_on_a_scripted_model_writes_what_the_task_needs_and_it_is_accepted() {
+    let ground = scripted::ground();
+    bare(&ground, "");
+    let files: Vec<Value> =
+        ["adversarial/large-numbers.toml", "probes/judge_model.py", "probes/observe_model.py"]
+            .iter()
+            .map(|path| json!([path, ground.read(&format!("mine/{}", path.rsplit('/').next().unwrap()))]))
+            .collect();
+    // What the model has its agent run: the same for all roles, each of which writes its own files.
+    let program = format!(
+        "import json, os, pathlib\nrole = open(os.environ['INFRADEV_PROMPT']).read().split()[1].rstrip(':')\n\
+         mine = {{'adversary': 'adversarial/', 'prober': 'probes/', 'prompter': 'none'}}[role]\n\
+         for path, text in json.loads({:?}):\n    if path.startswith(mine):\n        \
+         file = pathlib.Path('task', path)\n        file.parent.mkdir(exist_ok=True)\n        file.write_text(text)\n",
+        serde_json::to_string(&files).unwrap()
+    );
+    let shell = format!("cat > /tmp/w.py <<'END'\n{program}END\npython3 /tmp/w.py");
+    let model = scripted::Model::playing(&ground, &json!([{"shell": shell}, {"done": "Written."}]));
+    let args = [
+        "synthesize",
+        "pack/tasks/triple",
+        "--agent",
+        "claude-code",
+        "--model",
+        "scripted",
+        "--base-url",
+        model.url(),
+        "--step-timeout",
+        "240",
+        "--quiet",
+        "--json",
+    ];
+    let keys = [("ANTHROPIC_API_KEY", "the-real-key")];
+    let document = ground.tool_with(&keys, env!("CARGO_BIN_EXE_infradev"), &args).exits(0).json();
+    assert_eq!(document["accepted"], true, "{document:#}");
+    let steps = document["rounds"][0]["steps"].as_array().unwrap();
+    let told: Vec<(&str, usize)> = steps
+        .iter()
+        .map(|step| (step["ending"].as_str().unwrap(), step["written"].as_object().unwrap().len()))
+        .collect();
+    assert_eq!(told, [("finished", 1), ("finished", 2), ("finished", 0)]);
+    assert_eq!(document["tokens"], 3 * 2 * 110, "two requests a step, as the script prices them");
+    let prompts: Vec<bool> = ["# adversary: ", "# prober: ", "# prompter: "]
+        .iter()
+        .map(|head| model.asked().iter().any(|request| request.to_string().contains(head)))
+        .collect();
+    assert_eq!(prompts, [true; 3]);
 }
