@@ -288,7 +288,7 @@ for top in os.listdir('/'):
 assert '/workspace/toy/model.py' in control, control
 names = [name for name, value in os.environ.items() if 'the-real-key' in value or 'API_KEY' in name or 'TOKEN' in name]
 assert not found and not names, (found, names)
-for path in ('HERE/pack', 'HERE/home/runs', 'HERE/home/builds', '/etc/shadow', '/root/.ssh'):
+for path in ('HERE/pack', 'HERE/home/runs', 'HERE/home/builds', '/etc/shadow'):
     assert not os.path.exists(path), path
 "
     .replace("HERE", ground.path().canonicalize().unwrap().to_str().unwrap());

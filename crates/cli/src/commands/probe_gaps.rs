@@ -63,7 +63,8 @@ pub async fn run(global: &Global, args: ProbeGapsArgs) -> Result<ExitCode, Failu
             progress.line(&line);
         }
     };
-    let found = funnel::run(&executor, &run, &ready, &plan, &told).await?;
+    let found = funnel::run(&executor, &run, &ready, &plan, &told).await;
+    let found = session.concluded(&run, found)?;
     let document = GapsDocument {
         schema: SYNTHESIS_SCHEMA,
         run: run.id().to_string(),

@@ -48,7 +48,8 @@ pub async fn run(global: &Global, args: SynthesizeArgs) -> Result<ExitCode, Fail
                 progress.line(&line);
             }
         };
-        let found = funnel::run(&executor, &run, &ready, &plan, &told).await?;
+        let found = funnel::run(&executor, &run, &ready, &plan, &told).await;
+        let found = session.concluded(&run, found)?;
         if args.write {
             for name in funnel::write_candidates(&ready, &found)? {
                 session.progress.line(&format!("{id}: wrote adversarial/{name}.toml"));
