@@ -14,6 +14,7 @@ use crate::error::PyenvError;
 use crate::events::{Event, Events};
 use crate::interpreter::{Interpreter, outermost};
 use crate::lock::{Lock, Resolved};
+use crate::remembered;
 use crate::uv::Uv;
 
 const MARKER: &str = "infradev-env.json";
@@ -82,7 +83,7 @@ pub struct Environments {
     root: PathBuf,
     uv: Uv,
     uv_cache: PathBuf,
-    /// Interpreters found so far by version: looking for one costs 0.2 s where pyenv's shims are on PATH.
+    /// Interpreters found so far by version.
     found: Mutex<BTreeMap<String, Interpreter>>,
 }
 
@@ -150,7 +151,14 @@ impl Environments {
         if let Some(known) = found.get(python) {
             return Ok(known.clone());
         }
-        let interpreter = Interpreter::describe(&self.uv.find_python(python)?)?;
+        let interpreter = match remembered::recall(&self.root, python) {
+            Some(known) => known,
+            None => {
+                let looked_for = Interpreter::describe(&self.uv.find_python(python)?)?;
+                remembered::remember(&self.root, python, &looked_for);
+                looked_for
+            }
+        };
         found.insert(python.to_owned(), interpreter.clone());
         Ok(interpreter)
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use infradev_model::{Digest, DigestBuilder};
 use infradev_supervise::{Invocation, SuperviseError};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::PyenvError;
 use crate::marker::MarkerValues;
@@ -17,7 +17,7 @@ const DESCRIBE: &str = include_str!("describe.py");
 const DESCRIBE_DEADLINE: Duration = Duration::from_secs(60);
 
 /// An interpreter's own account of itself.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Interpreter {
     /// For example `3.11.7`.
     pub version: String,

@@ -7,6 +7,7 @@
 //! <root>/<key>/infradev-env.json   its packages, interpreter, key
 //! <root>/.building-<key>-…/        one being built, or what a killed builder left; swept by the next build
 //! <root>/.locks/<key>              an advisory lock (flock) held while that environment is built
+//! <root>/.interpreters/            which interpreter was found for a version, while its file is the same
 //! <root>/.cache/                   uv's cache; $UV_CACHE_DIR where that is set
 //! ```
 //!
@@ -24,6 +25,7 @@ mod events;
 mod interpreter;
 mod lock;
 mod marker;
+mod remembered;
 mod uv;
 
 pub use environments::{Definition, Environment, Environments};

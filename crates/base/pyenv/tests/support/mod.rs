@@ -64,7 +64,7 @@ pub fn left_in(root: &Path) -> Vec<String> {
     let mut names: Vec<String> = std::fs::read_dir(root)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
-        .filter(|name| name != ".locks")
+        .filter(|name| name != ".locks" && name != ".interpreters")
         .collect();
     names.sort();
     names
