@@ -8,13 +8,16 @@ control channel and from SIGCHLD through a wakeup descriptor; nothing is polled.
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import importlib
+import importlib.util
 import os
 import selectors
 import signal
 import socket
 import sys
+import threading
 import time
 from typing import Any, Mapping
 
@@ -45,19 +48,45 @@ class _Launch:
         self.ending = False
 
 
+#: Shared libraries of a framework, in the order in which its own import loads them, and whether their symbols are seen
+#: by all; below the framework's folder.
+_LIBRARIES = {"torch": (("lib/libtorch_global_deps.so", ctypes.RTLD_GLOBAL), ("lib/libtorch_python.so", ctypes.RTLD_LOCAL))}
+
+
+def _load_libraries(name: str) -> None:
+    """Load a framework's shared libraries: a third of its import, and all of that outside of Python's lock."""
+    try:
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.origin is None:
+            return
+        for library, mode in _LIBRARIES[name]:
+            ctypes.CDLL(os.path.join(os.path.dirname(spec.origin), library), mode=mode)
+    except (OSError, ImportError, ValueError, AttributeError):
+        return  # the import itself says what is wrong, in its own words
+
+
 def _import_framework(names: list[str]) -> None:
+    loading = [threading.Thread(target=_load_libraries, args=(name,)) for name in names if name in _LIBRARIES]
+    for thread in loading:
+        thread.start()
+    _import_common()
+    for thread in loading:
+        thread.join()  # ranks are forked from one thread
     for name in names:
         try:
             importlib.import_module(name)
         except Exception as error:
             raise Fault(f"the framework {name!r} does not import: {type(error).__name__}: {error}") from error
+    importlib.import_module("infradev_probe.rank_observe")  # looks at which framework is there
+
+
+def _import_common() -> None:
+    """What every rank would import for itself beside the framework; all of it is ours, numpy's or pytest's."""
     for name in ("numpy", "pytest"):
         try:
             importlib.import_module(name)
         except ImportError:  # not every task's environment has them
             continue
-    # what every rank would import for itself; all of it is ours, the framework's or pytest's
-    importlib.import_module("infradev_probe.rank_observe")
     if "pytest" in sys.modules:
         importlib.import_module("infradev_probe.rank_official").preload()
 
