@@ -52,9 +52,14 @@ def run(job: list[Any]) -> None:
 
     args: dict[str, Any] = job.pop()
     root, files = args["root"], list(args["files"])
-    session = Official(job.pop(), root, files, followed(args))
     strangers = outside(args["top_level"], args["import_roots"])
-    session._tell({"type": "hello", "rank": args["rank"], "pid": os.getpid(), "outside": strangers})
+    if args["mode"] == "template":
+        from .template import Template
+
+        session: Official = Template(job.pop(), args, strangers)
+    else:
+        session = Official(job.pop(), root, files, followed(args))
+        session._tell({"type": "hello", "rank": args["rank"], "pid": os.getpid(), "outside": strangers})
     present = [file for file in files if os.path.exists(os.path.join(root, file))]
     sys.argv = ["pytest", *present]
     for file in files:

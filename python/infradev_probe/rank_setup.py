@@ -52,7 +52,9 @@ def prepare(
         else:
             privileges.forbid_new_privileges()
         privileges.forbid_keyrings()
-        _die_first()
+        mode = args["mode"]
+        if mode != "template":  # which would take all that it forks with it
+            _die_first()
         faulthandler.enable(file=_STACK, all_threads=True)
         faulthandler.register(signal.SIGUSR1, file=_STACK, all_threads=True, chain=False)
         os.environ.clear()
@@ -65,16 +67,19 @@ def prepare(
         if rank == 0:
             for folder in args.pop("leavings", ()):
                 shutil.rmtree(folder, ignore_errors=True)
-        _set_imports(args["import_roots"], args["pycache"], args.get("keeps_bytecode", True))
+        if mode == "resumed":
+            sys.dont_write_bytecode = not args.get("keeps_bytecode", True)
+        else:
+            _set_imports(args["import_roots"], args["pycache"], args.get("keeps_bytecode", True))
         _apply_environment(env)
         channel = Channel(socket.socket(fileno=_CHANNEL), key)
         del key
-        mode = args["mode"]
-        if mode == "official":
+        work: Any = None  # a rank forked of a template goes on where that stood
+        if mode in ("official", "template"):
             from .rank_official import run as work
         elif mode == "observe":
             from .rank_observe import run as work
-        else:
+        elif mode != "resumed":
             raise ValueError(f"unknown mode {mode!r}")
         return [work, channel, args]
     except BaseException:

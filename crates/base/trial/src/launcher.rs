@@ -119,6 +119,14 @@ struct Rank {
     drain: Option<Instant>,
 }
 
+/// Our ends of what a rank is forked with.
+struct RankEnd {
+    stream: UnixStream,
+    key: Key,
+    log: LogSink,
+    stack: LogSink,
+}
+
 /// A world of ranks.
 pub struct World {
     /// Its number, counted from 0 over the trial.
@@ -215,6 +223,8 @@ pub struct Launcher {
     pub launched: bool,
     /// Seconds that the framework's import took.
     pub import_s: f64,
+    /// What a template writes, read so that it never waits for us.
+    sinks: Vec<LogSink>,
 }
 
 /// A fresh random key.
@@ -233,8 +243,19 @@ impl Launcher {
         gid: Option<u32>,
         deadline: Duration,
     ) -> Result<Launcher, LauncherError> {
+        Launcher::greet_with(stream, [0; 32], framework, uids, gid, deadline).await
+    }
+
+    async fn greet_with(
+        stream: UnixStream,
+        first: Key,
+        framework: &[String],
+        uids: Option<LauncherUids>,
+        gid: Option<u32>,
+        deadline: Duration,
+    ) -> Result<Launcher, LauncherError> {
         let key = fresh_key();
-        let (mut control, mut receiver) = channel(stream, [0; 32]);
+        let (mut control, mut receiver) = channel(stream, first);
         control.send(&ToLauncher::Hello { schema: 1, key: hex(&key), framework, uids, gid }, &[]).await?;
         control.rekey(key);
         receiver.rekey(key);
@@ -284,11 +305,59 @@ impl Launcher {
             launches: 0,
             launched: false,
             import_s,
+            sinks: Vec::new(),
         })
     }
 
     /// Forks a world of ranks; returns its number.
     pub async fn launch(&mut self, request: LaunchRequest<'_>) -> Result<u32, LauncherError> {
+        let (launch, slot, ends) = self.ask_for_ranks(request).await?;
+        let mut ranks = Vec::new();
+        for (number, end) in ends.into_iter().enumerate() {
+            ranks.push(self.attend(launch, number as u32, end));
+        }
+        self.worlds.insert(launch, World { launch, size: ranks.len() as u32, slot, ranks });
+        self.await_launched(launch).await?;
+        Ok(launch)
+    }
+
+    /// Forks one rank that forks worlds itself, and greets it as a launcher of its own. It holds its slot until
+    /// [`Launcher::end`] of the number that is returned.
+    pub async fn fork_template(
+        &mut self,
+        request: LaunchRequest<'_>,
+        patience: Duration,
+    ) -> Result<(u32, Launcher), LauncherError> {
+        let (launch, slot, mut ends) = self.ask_for_ranks(request).await?;
+        // No rank of it is attended to here: its channel is the control channel of its own worlds.
+        self.worlds.insert(launch, World { launch, size: 0, slot, ranks: Vec::new() });
+        self.await_launched(launch).await?;
+        let end = ends.pop().ok_or_else(|| LauncherError::Refused("a template is one rank".to_string()))?;
+        match Launcher::greet_with(end.stream, end.key, &[], None, None, patience).await {
+            Ok(mut template) => {
+                template.sinks = vec![end.log, end.stack];
+                Ok((launch, template))
+            }
+            Err(error) => {
+                self.end(launch).await?;
+                Err(error)
+            }
+        }
+    }
+
+    async fn await_launched(&mut self, launch: u32) -> Result<(), LauncherError> {
+        let launched =
+            |reply: &FromLauncher| matches!(reply, FromLauncher::Launched { launch: l } if *l == launch);
+        self.await_reply(launched).await?;
+        self.launched = true;
+        Ok(())
+    }
+
+    /// Has the launcher fork; returns the number, the slot, and our ends by rank.
+    async fn ask_for_ranks(
+        &mut self,
+        request: LaunchRequest<'_>,
+    ) -> Result<(u32, u32, Vec<RankEnd>), LauncherError> {
         let slot = (0..SLOTS)
             .find(|slot| self.worlds.values().all(|world| world.slot != *slot))
             .ok_or_else(|| LauncherError::Refused(format!("{SLOTS} worlds are open already")))?;
@@ -298,7 +367,7 @@ impl Launcher {
         self.launches += 1;
         let mut keys = Vec::new();
         let mut handed: Vec<OwnedFd> = Vec::new();
-        let mut parts = Vec::new();
+        let mut ends = Vec::new();
         for _ in 0..request.size {
             let key = fresh_key();
             keys.push(hex(&key));
@@ -309,7 +378,7 @@ impl Launcher {
             let (stack, stack_end) =
                 LogSink::open(LogBounds { head: 16 << 10, tail: 16 << 10 }).map_err(system)?;
             handed.extend([OwnedFd::from(theirs), log_end, stack_end]);
-            parts.push((stream, key, log, stack));
+            ends.push(RankEnd { stream, key, log, stack });
         }
         let mut fds: Vec<BorrowedFd<'_>> = Vec::new();
         for rank in 0..request.size as usize {
@@ -331,54 +400,50 @@ impl Launcher {
         };
         self.control.send_with(&message, &[], &fds).await?;
         drop(handed);
-        let mut ranks = Vec::new();
-        for (rank, (stream, key, log, stack)) in parts.into_iter().enumerate() {
-            let (mut sender, mut receiver) = channel(stream, key);
-            let (outgoing, mut waiting) = mpsc::unbounded_channel::<(Vec<u8>, Vec<u8>)>();
-            let writer = tokio::spawn(async move {
-                while let Some((header, payload)) = waiting.recv().await {
-                    if let Err(error) = sender.send_written(&header, &[&payload], &[]).await {
-                        tracing::debug!(rank, %error, "a rank cannot be reached");
-                        return;
-                    }
+        Ok((launch, slot, ends))
+    }
+
+    /// Reads and writes a rank's channel from now on.
+    fn attend(&self, launch: u32, rank: u32, end: RankEnd) -> Rank {
+        let (mut sender, mut receiver) = channel(end.stream, end.key);
+        let (outgoing, mut waiting) = mpsc::unbounded_channel::<(Vec<u8>, Vec<u8>)>();
+        let writer = tokio::spawn(async move {
+            while let Some((header, payload)) = waiting.recv().await {
+                if let Err(error) = sender.send_written(&header, &[&payload], &[]).await {
+                    tracing::debug!(rank, %error, "a rank cannot be reached");
+                    return;
                 }
-            });
-            let events = self.raw_sender.clone();
-            let reader = tokio::spawn(async move {
-                loop {
-                    let raw = match receiver.next().await {
-                        Ok(Some(frame)) => match frame.message::<FromRank>() {
-                            Ok(message) => Raw::Message(message, frame.payload),
-                            Err(error) => Raw::Forged(error.to_string()),
-                        },
-                        Ok(None) | Err(FrameError::Io(_)) => Raw::Closed,
+            }
+        });
+        let events = self.raw_sender.clone();
+        let reader = tokio::spawn(async move {
+            loop {
+                let raw = match receiver.next().await {
+                    Ok(Some(frame)) => match frame.message::<FromRank>() {
+                        Ok(message) => Raw::Message(message, frame.payload),
                         Err(error) => Raw::Forged(error.to_string()),
-                    };
-                    let last = !matches!(raw, Raw::Message(..));
-                    if events.send((launch, rank as u32, raw)).await.is_err() || last {
-                        return;
-                    }
+                    },
+                    Ok(None) | Err(FrameError::Io(_)) => Raw::Closed,
+                    Err(error) => Raw::Forged(error.to_string()),
+                };
+                let last = !matches!(raw, Raw::Message(..));
+                if events.send((launch, rank, raw)).await.is_err() || last {
+                    return;
                 }
-            });
-            ranks.push(Rank {
-                outgoing,
-                writer,
-                reader,
-                log,
-                stack,
-                exit: None,
-                closed: false,
-                dead: false,
-                greeted: false,
-                drain: None,
-            });
+            }
+        });
+        Rank {
+            outgoing,
+            writer,
+            reader,
+            log: end.log,
+            stack: end.stack,
+            exit: None,
+            closed: false,
+            dead: false,
+            greeted: false,
+            drain: None,
         }
-        self.worlds.insert(launch, World { launch, size: request.size, slot, ranks });
-        let launched =
-            |reply: &FromLauncher| matches!(reply, FromLauncher::Launched { launch: l } if *l == launch);
-        self.await_reply(launched).await?;
-        self.launched = true;
-        Ok(launch)
     }
 
     /// A world that is alive.

@@ -21,6 +21,7 @@ mod official;
 mod probes;
 mod ranks;
 mod reach;
+mod resuming;
 mod session;
 mod trial;
 mod workspace;

@@ -110,6 +110,9 @@ pub enum FromRank {
     Hello {
         #[serde(default)]
         outside: Vec<String>,
+        /// Why a rank that was forked of a template is not this variant's.
+        #[serde(default)]
+        unfit: Option<String>,
     },
     Collecting {
         file: String,

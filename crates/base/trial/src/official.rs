@@ -58,6 +58,8 @@ pub struct OfficialSuite<'a> {
     pub eager: bool,
     /// Deadlines of single cases in seconds, where they are shorter than `timeouts.case`.
     pub deadlines: &'a BTreeMap<String, f64>,
+    /// Where the launcher is a template: the files whose functions its ranks replace. Else none.
+    pub replaced: Option<&'a [String]>,
 }
 
 /// What came of the suite.
@@ -79,6 +81,8 @@ pub struct OfficialOutcome {
     pub lost: bool,
     /// Lines that ran, where ranks followed them.
     pub reach: ReachLog,
+    /// Why ranks of a template are not this variant's: nothing of it ran.
+    pub unfit: Option<String>,
 }
 
 /// Ids are shared: a suite may have 100,000 of them.
@@ -214,7 +218,7 @@ impl OfficialRun<'_> {
                 }
             } else {
                 self.close(launch).await?;
-                if !self.outcome.tampering.is_empty() {
+                if !self.outcome.tampering.is_empty() || self.outcome.unfit.is_some() {
                     break;
                 }
                 fruitless = if self.excluded.len() > before.1 { 0 } else { fruitless + 1 };
@@ -241,7 +245,8 @@ impl OfficialRun<'_> {
         let world = self.suite.world;
         let next = self.launcher.launches;
         let mut args = setup.common_args(&setup.paths.workspace);
-        args["mode"] = json!("official");
+        args["mode"] = json!(if self.suite.replaced.is_some() { "resumed" } else { "official" });
+        args["replaced"] = json!(self.suite.replaced.unwrap_or_default());
         args["files"] = json!(files);
         args["plugins"] = json!(self.suite.plugins);
         args["top_level"] = json!(self.suite.top_level);
@@ -290,7 +295,13 @@ impl OfficialRun<'_> {
                 return Ok(None);
             };
             match event {
-                RankEvent::Message(FromRank::Hello { outside }, _) => self.outcome.outside.extend(outside),
+                RankEvent::Message(FromRank::Hello { outside, unfit }, _) => {
+                    self.outcome.outside.extend(outside);
+                    if unfit.is_some() && self.suite.replaced.is_some() {
+                        self.outcome.unfit = unfit;
+                        return Ok(None);
+                    }
+                }
                 RankEvent::Message(FromRank::Collecting { file }, _) => {
                     if files.contains(&file) {
                         current[rank as usize] = Some(file.clone());

@@ -443,7 +443,7 @@ impl ProbesRun<'_> {
 
     async fn rank_event(&mut self, launch: u32, rank: u32, event: RankEvent) -> Result<(), ProbesError> {
         match event {
-            RankEvent::Message(FromRank::Hello { outside }, _) => {
+            RankEvent::Message(FromRank::Hello { outside, .. }, _) => {
                 self.outcome.outside.extend(outside);
                 Ok(())
             }

@@ -23,9 +23,10 @@ use crate::judge::JudgeError;
 use crate::launcher::LauncherError;
 use crate::messages::JudgeCase;
 use crate::meters::SandboxMeters;
-use crate::official::{self, OfficialSuite};
+use crate::official::{self, OfficialOutcome, OfficialSuite};
 use crate::probes::{self, ProbeSuite, ProbesError};
 use crate::reach::ReachLog;
+use crate::resuming::Template;
 use crate::trial::{TrialError, TrialSpec};
 use crate::workspace::{Ingredients, PrepareError, TwinChoice, Workspace};
 
@@ -48,6 +49,8 @@ pub struct Ask<'a> {
     pub stop: Stop<'a>,
     /// Whether a case is decided by the first rank that fails.
     pub eager: bool,
+    /// Whether official cases may run in ranks of a template: what is laid changes functions that run in cases alone.
+    pub resumes: bool,
     /// Deadlines in seconds.
     pub timeouts: &'a Timeouts,
     /// Deadlines of single cases, where they are shorter.
@@ -71,24 +74,46 @@ pub struct Tried {
     pub outside: BTreeSet<String>,
     /// The variant took the launcher or the judge with it.
     pub lost: bool,
+    /// Its ranks were forked of a template.
+    pub resumed: bool,
     /// Seconds until the first case began: ranks forked, tests collected.
     pub set_up_s: f64,
     /// Seconds in all.
     pub wall_s: f64,
 }
 
+impl Tried {
+    pub(crate) fn of_official(outcome: OfficialOutcome, begin: Instant) -> Tried {
+        let forged = outcome.tampering.into_iter().map(|found| found.evidence);
+        Tried {
+            cases: outcome.cases,
+            notes: outcome.notes.into_iter().chain(forged).collect(),
+            reach: outcome.reach,
+            outside: outcome.outside,
+            lost: outcome.lost,
+            resumed: false,
+            set_up_s: outcome.first_case.map_or(0.0, |first| first.duration_since(begin).as_secs_f64()),
+            wall_s: 0.0,
+        }
+    }
+}
+
 /// A warm session.
 pub struct Session {
-    spec: TrialSpec,
-    workspace: Workspace,
-    inside: Option<Inside>,
+    pub(crate) spec: TrialSpec,
+    pub(crate) workspace: Workspace,
+    pub(crate) inside: Option<Inside>,
+    /// By world size.
+    pub(crate) templates: BTreeMap<u32, Template>,
+    /// World sizes at which golden's tests allow none.
+    pub(crate) without_template: BTreeSet<u32>,
     judges: BTreeMap<u32, JudgeProcess>,
     /// What stands in the workspace in place of golden's files: golden's own text of each, if it has one.
-    laid: BTreeMap<String, Option<Vec<u8>>>,
+    pub(crate) laid: BTreeMap<String, Option<Vec<u8>>>,
     /// Host folder of the bytecode that ranks read, with the workspace's path inside it.
     bytecode: PathBuf,
-    /// The folder in which ranks of the last variant could write.
-    scratch: Option<String>,
+    /// The folders in which ranks of the last variant could write, by the template that forked them: each has a uid of its own.
+    scratch: BTreeMap<Option<u32>, String>,
     variants: u32,
 }
 
@@ -118,10 +143,12 @@ impl Session {
             spec,
             workspace,
             inside: None,
+            templates: BTreeMap::new(),
+            without_template: BTreeSet::new(),
             judges: BTreeMap::new(),
             laid: BTreeMap::new(),
             bytecode,
-            scratch: None,
+            scratch: BTreeMap::new(),
             variants: 0,
         };
         session.inside().await?;
@@ -152,6 +179,7 @@ impl Session {
             cases: Some(&none),
             stop: None,
             eager: false,
+            resumes: false,
             timeouts,
             deadlines: &nothing,
             reach: &[],
@@ -278,10 +306,13 @@ impl Session {
         keeps_bytecode: bool,
         begin: Instant,
     ) -> Result<Tried, LauncherError> {
+        if let Some(tried) = self.resumed(ask, &files, begin).await? {
+            return Ok(tried);
+        }
         let top_level: Vec<String> = self.workspace.top_level.iter().map(|(name, _)| name.clone()).collect();
         let plugins = self.spec.task.public.spec.tests.plugins.clone();
         let over = begin + Duration::from_secs_f64(ask.timeouts.trial);
-        self.begin_variant(ask.reach, keeps_bytecode).await?;
+        self.begin_variant(ask.reach, keeps_bytecode, None).await?;
         let inside = self.started()?;
         let suite = OfficialSuite {
             world: ask.world,
@@ -295,20 +326,12 @@ impl Session {
             over,
             eager: ask.eager,
             deadlines: ask.deadlines,
+            replaced: None,
         };
         let mut meters = SandboxMeters::new(&inside.sandbox);
         let outcome =
             official::run(&mut inside.launcher, &inside.setup, &suite, &Silent, &mut meters).await?;
-        let forged = outcome.tampering.into_iter().map(|found| found.evidence);
-        let tried = Tried {
-            cases: outcome.cases,
-            notes: outcome.notes.into_iter().chain(forged).collect(),
-            reach: outcome.reach,
-            outside: outcome.outside,
-            lost: outcome.lost,
-            set_up_s: outcome.first_case.map_or(0.0, |first| first.duration_since(begin).as_secs_f64()),
-            wall_s: 0.0,
-        };
+        let tried = Tried::of_official(outcome, begin);
         if tried.lost {
             self.stop().await;
         }
@@ -363,7 +386,7 @@ impl Session {
 
     async fn try_probes(&mut self, ask: &Ask<'_>, begin: Instant) -> Result<Tried, ProbesError> {
         let over = begin + Duration::from_secs_f64(ask.timeouts.trial);
-        self.begin_variant(ask.reach, false).await?;
+        self.begin_variant(ask.reach, false, None).await?;
         self.judge(ask.world).await?;
         let Session { inside, judges, .. } = self;
         let (Some(inside), Some(judge)) = (inside.as_mut(), judges.get_mut(&ask.world)) else {
@@ -392,6 +415,7 @@ impl Session {
             reach: outcome.reach,
             outside: outcome.outside,
             lost: outcome.lost,
+            resumed: false,
             set_up_s: 0.0,
             wall_s: 0.0,
         };
@@ -401,15 +425,25 @@ impl Session {
         Ok(tried)
     }
 
-    /// Gives the next ranks a folder of their own to write in, and the last ones' to remove.
-    async fn begin_variant(&mut self, reach: &[String], keeps_bytecode: bool) -> Result<(), LauncherError> {
-        if self.variants >= FRESH_AFTER {
+    /// Whether the sandbox has to be started anew.
+    pub(crate) fn is_stale(&self) -> bool {
+        self.variants >= FRESH_AFTER
+    }
+
+    /// Gives the next ranks, those of a template or of none, a folder of their own to write in, and the last ones' to remove.
+    pub(crate) async fn begin_variant(
+        &mut self,
+        reach: &[String],
+        keeps_bytecode: bool,
+        template: Option<u32>,
+    ) -> Result<(), LauncherError> {
+        if self.is_stale() {
             self.stop().await;
         }
         if self.inside.is_none() {
             self.inside().await.map_err(|error| LauncherError::Gone(error.to_string()))?;
         }
-        let leavings = self.scratch.take();
+        let leavings = self.scratch.remove(&template);
         let inside = self.started()?;
         let root = inside.root.clone();
         let scratch = inside.launcher.shared_folder(&root, "variant").await?;
@@ -417,11 +451,11 @@ impl Session {
         inside.setup.leavings = leavings.into_iter().collect();
         inside.setup.reach = reach.to_vec();
         inside.setup.keeps_bytecode = keeps_bytecode;
-        self.scratch = Some(scratch);
+        self.scratch.insert(template, scratch);
         Ok(())
     }
 
-    fn started(&mut self) -> Result<&mut Inside, LauncherError> {
+    pub(crate) fn started(&mut self) -> Result<&mut Inside, LauncherError> {
         self.inside.as_mut().ok_or_else(|| LauncherError::Gone("it was not started".into()))
     }
 
@@ -431,7 +465,7 @@ impl Session {
             let started = inside::start(&self.spec, &self.workspace, with_probes).await;
             self.inside = Some(started.map_err(|error| machine(&error.to_string()))?);
             self.variants = 0;
-            self.scratch = None;
+            self.scratch.clear();
         }
         self.inside.as_mut().ok_or_else(|| machine("the sandbox was not started"))
     }
@@ -454,7 +488,10 @@ impl Session {
     }
 
     /// Ends the sandboxes; the next suite starts them again.
-    async fn stop(&mut self) {
+    pub(crate) async fn stop(&mut self) {
+        for (_, template) in std::mem::take(&mut self.templates) {
+            template.launcher.shutdown().await;
+        }
         for (_, judge) in std::mem::take(&mut self.judges) {
             judge.end().await;
         }

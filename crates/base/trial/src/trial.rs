@@ -342,6 +342,7 @@ impl<'a> Running<'a> {
             over,
             eager: false,
             deadlines: &BTreeMap::new(),
+            replaced: None,
         };
         let mut meters = SandboxMeters::new(&inside.sandbox);
         let outcome = official::run(&mut inside.launcher, &setup, &suite, &Silent, &mut meters).await?;
@@ -395,6 +396,7 @@ impl<'a> Running<'a> {
             over,
             eager: false,
             deadlines: &BTreeMap::new(),
+            replaced: None,
         };
         let mut meters = SandboxMeters::new(&inside.sandbox);
         let outcome = official::run(&mut inside.launcher, &inside.setup, &suite, events, &mut meters).await?;

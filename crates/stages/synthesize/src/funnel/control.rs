@@ -75,6 +75,7 @@ impl SuiteControl {
             cases: None,
             stop: None,
             eager: false,
+            resumes: false,
             timeouts,
             deadlines: &nothing,
             reach: &[],

@@ -123,11 +123,14 @@ impl<'a> Funnel<'a> {
         let finished = RefCell::new((&mut journal, &mut records));
         let queue = RefCell::new(open.into_iter().collect::<VecDeque<_>>());
         let trying = Trying { task: &self.ready.task, control: &control, seed: SEED };
+        let official = control.suites.iter().filter(|suite| suite.suite == Suite::Official);
+        let worlds: Vec<u32> = official.map(|suite| suite.world).collect();
         let work = async |place: Place| {
             // As a whole: slot, GPUs and folder stay until the session is closed.
             let Place { mut session, held } = place;
             loop {
                 let Some(candidate) = queue.borrow_mut().pop_front() else { break };
+                session.warm(&worlds, &self.followed, &self.ready.task.public.spec.timeouts).await?;
                 let record = trying.mutant(&mut session, candidate).await?;
                 let mut finished = finished.borrow_mut();
                 let (journal, records) = &mut *finished;

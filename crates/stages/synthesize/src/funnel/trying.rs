@@ -81,7 +81,7 @@ impl Trying<'_> {
                     Suite::Probe => record.probe_reach += cases.len() as u32,
                 }
                 if !cases.is_empty() {
-                    self.suite(session, control, &cases, record).await?;
+                    self.suite(session, control, candidate, &cases, record).await?;
                 }
                 if suite == Suite::Official && record.by.is_some() {
                     return Ok(());
@@ -97,6 +97,7 @@ impl Trying<'_> {
         &self,
         session: &mut Session,
         control: &SuiteControl,
+        candidate: &Candidate,
         cases: &BTreeSet<String>,
         record: &mut MutantRecord,
     ) -> Result<(), TrialError> {
@@ -108,6 +109,7 @@ impl Trying<'_> {
             cases: Some(cases),
             stop: official.then_some(&rejects),
             eager: official,
+            resumes: official && resumes(candidate, control),
             timeouts: &timeouts,
             deadlines: &deadlines,
             reach: &[],
@@ -139,6 +141,13 @@ impl Trying<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether a mutant changes what runs in cases alone: what ran while modules were imported, or for fixtures that cases share,
+/// has left golden's values behind in a template.
+fn resumes(candidate: &Candidate, control: &SuiteControl) -> bool {
+    let lines = candidate.lines.as_ref();
+    candidate.mutant.replacement.is_some() && lines.is_some_and(|lines| lines.is_disjoint(&control.shared))
 }
 
 /// What a case made of the mutant, against golden's vector.
