@@ -197,6 +197,12 @@ pub enum Requirement {
     Resolved,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum MutantRequirement {
+    /// Rejected, or listed as equivalent to golden
+    Rejected,
+}
+
 /// What an agent is started with.
 #[derive(Debug, Args)]
 pub struct AgentArgs {
@@ -252,7 +258,7 @@ pub struct SynthesizeArgs {
     #[arg(value_name = "PACK|TASK")]
     pub path: PathBuf,
     /// Who writes what the task needs; see `infradev attempt --help` for agents
-    #[arg(long, value_name = "AGENT", conflicts_with_all = ["shard", "skip_failing"])]
+    #[arg(long, value_name = "AGENT", conflicts_with_all = ["shard", "skip_failing", "require"])]
     pub agent: Option<String>,
     #[command(flatten)]
     pub asked: AgentArgs,
@@ -267,6 +273,9 @@ pub struct SynthesizeArgs {
     /// Write mutants that probes alone reject into each task's adversarial/, one a kind and function
     #[arg(long, conflicts_with = "shard")]
     pub write: bool,
+    /// Exit 1 unless every mutant is rejected by a test or listed as equivalent in equivalent.toml, and every listing holds
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub require: Option<MutantRequirement>,
     /// How the code under test is held apart; `none` only for machines that grant no namespaces
     #[arg(long, value_enum, default_value_t = SandboxWord::Namespaces, value_name = "KIND")]
     pub sandbox: SandboxWord,

@@ -58,7 +58,7 @@ pub fn summary(document: &GapsDocument) -> String {
         return "no mutant can be made of this change: it adds no line of Python that does something"
             .to_string();
     }
-    let unnoticed = mutants.of - mutants.official - mutants.probes;
+    let unnoticed = mutants.left();
     if unnoticed == 0 {
         return format!("{pass} {notice} each of {}", counted(mutants.of, "mutant"));
     }

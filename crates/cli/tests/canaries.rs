@@ -16,6 +16,7 @@ fn with_canary() -> Ground {
         "pack/tasks/triple/adversarial/small.patch",
         "--- a/toy/model.py\n+++ b/toy/model.py\n@@ -3,4 +3,4 @@\n \n \n def triple(x):\n-    return 3 * x\n+    return 3 * x or 1\n",
     );
+    ground.write("pack/tasks/triple/equivalent.toml", "schema = 1\n");
     ground.edit("pack/pack.toml", "license =", &format!("canary = \"{GUID}\"\nlicense ="));
     ground
 }
@@ -37,6 +38,7 @@ fn files_that_lack_it_or_have_it_and_should_not_are_told_and_mended() {
     insta::assert_snapshot!(told);
     assert!(ground.read("pack/tasks/triple/golden.patch").lines().next().unwrap().ends_with(GUID));
     assert!(ground.read("pack/tasks/triple/probes/judge_model.py").trim_end().ends_with(GUID));
+    assert!(ground.read("pack/tasks/triple/equivalent.toml").trim_end().ends_with(GUID));
     for public in ["task.toml", "spec.md", "contract.toml"] {
         assert!(!ground.read(&format!("pack/tasks/triple/{public}")).contains(GUID));
     }
@@ -78,7 +80,7 @@ fn a_canary_costs_no_trial_and_acceptance_asks_for_it() {
     let before = ground.infradev(&["accept", "pack", "--json", "--no-write"]).exits(1);
     let record = before.json()["tasks"][0].clone();
     let reasons = record["reasons"].as_array().unwrap();
-    assert_eq!(reasons.len(), 7, "{reasons:?}");
+    assert_eq!(reasons.len(), 8, "{reasons:?}");
     assert_eq!(
         reasons[0],
         "tasks/triple/adversarial/large-numbers.toml: is sealed and lacks the pack's canary"

@@ -6,6 +6,7 @@ use std::time::Duration;
 use infradev_model::Acceptance;
 use infradev_store::{NoHistory, Trees, last_acceptance, load_pack};
 use infradev_supervise::{Exit, Invocation};
+use infradev_synthesize::funnel::Mutations;
 use serde_json::Value;
 
 fn repository() -> PathBuf {
@@ -69,5 +70,18 @@ fn each_core_task_has_an_acceptance_record_that_fits_it() {
             "{id}: `infradev accept packs/core/tasks/{id}` is due"
         );
         assert_eq!(record.tree, tree.digest, "{id}: `infradev accept packs/core/tasks/{id}` is due");
+    }
+}
+
+#[test]
+fn each_mutant_that_a_core_task_lists_as_equivalent_is_one_mutant_of_its_golden() {
+    let home = tempfile::tempdir().unwrap();
+    let pack = load_pack(&repository().join("packs/core"), &NoHistory).unwrap();
+    let tree =
+        Trees::new(home.path().join("trees")).of_folder(&repository().join("packs/core/repo")).unwrap();
+    for loaded in &pack.tasks {
+        let mutations = Mutations::of(&loaded.task, &tree.path).unwrap_or_else(|error| panic!("{error}"));
+        assert!(mutations.mutants.len() > 90, "{}: {}", loaded.task.id(), mutations.mutants.len());
+        assert_eq!(mutations.listed.len(), loaded.task.equivalent.len(), "{}", loaded.task.id());
     }
 }

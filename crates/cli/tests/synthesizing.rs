@@ -225,3 +225,103 @@ fn tests_that_cannot_be_collected_are_told_with_their_reason() {
     let said = ground.infradev(&["synthesize", "pack"]).exits(4);
     assert!(said.err.contains("tests/test_model.py"), "{}", said.err);
 }
+
+/// An `equivalent.toml` that lists these records.
+fn listing(records: &[&Value], why: &str) -> String {
+    let mut text = "schema = 1\n".to_string();
+    for record in records {
+        let mutant = &record["mutant"];
+        text += "\n[[mutant]]\n";
+        for (key, value) in [
+            ("file", &mutant["file"]),
+            ("function", &mutant["function"]),
+            ("operator", &mutant["operator"]),
+            ("was", &record["was"]),
+            ("becomes", &record["becomes"]),
+        ] {
+            let value = value.as_str().unwrap_or_default();
+            text += &format!("{key} = {}\n", toml::Value::from(value));
+        }
+        text += &format!("why = {}\n", toml::Value::from(why));
+    }
+    text
+}
+
+const LISTED: &str = "pack/tasks/triple/equivalent.toml";
+
+#[test]
+fn survivors_that_are_listed_are_told_apart_with_their_reason_and_nothing_else_is_required() {
+    let ground = ground();
+    let required = ["synthesize", "pack", "--json", "--require", "rejected"];
+    let before = ground.infradev(&required).exits(1).json();
+    let of_fate = |document: &Value, fate: &str| -> Vec<Value> {
+        mutants(&document["tasks"][0]).iter().filter(|record| record["fate"] == fate).cloned().collect()
+    };
+    let open = [of_fate(&before, "survived"), of_fate(&before, "unreached")].concat();
+    assert!(open.len() > 1 && open.iter().any(|record| record["mutant"]["operator"] == "drop-guard"));
+    let why = "nobody calls it so, \"says\" the specification";
+    ground.write(LISTED, &listing(&open.iter().collect::<Vec<_>>(), why));
+
+    let after = ground.infradev(&required).exits(0).json();
+    let task = &after["tasks"][0];
+    assert_eq!(of_fate(&after, "equivalent").len(), open.len());
+    assert!(of_fate(&after, "equivalent").iter().all(|record| record["equivalent"] == why));
+    assert!(of_fate(&after, "survived").is_empty() && of_fate(&after, "unreached").is_empty());
+    assert_eq!(task["strength"]["mutants"]["equivalent"], open.len());
+    assert_eq!(
+        task["strength"]["mutants"]["official"],
+        before["tasks"][0]["strength"]["mutants"]["official"]
+    );
+    assert_eq!(task["unprobed_hunks"], Value::Array(Vec::new()));
+    let said = ground.infradev(&["synthesize", "pack"]).exits(0);
+    let apart = said.out.split("triple: mutants listed as equivalent to golden").nth(1).unwrap();
+    assert!(apart.contains("toy/model.py:6 drop-guard\n    - if x < 0:"), "{}", said.out);
+    assert!(apart.contains(&format!("    because {why}")), "{}", said.out);
+
+    // One left out, and it is asked for again.
+    ground.write(LISTED, &listing(&open.iter().skip(1).collect::<Vec<_>>(), why));
+    ground.infradev(&required).exits(1);
+}
+
+#[test]
+fn a_mutant_that_a_test_rejects_is_a_wrong_listing() {
+    let ground = ground();
+    let document = ground.infradev(&["synthesize", "pack", "--json"]).exits(0).json();
+    let wrong: Vec<&Value> = mutants(&document["tasks"][0])
+        .iter()
+        .filter(|record| record["fate"] != "official" || record["mutant"]["operator"] == "swap-arithmetic")
+        .collect();
+    let rejected = wrong.iter().filter(|record| record["by"].is_object()).count();
+    assert!(rejected >= 2, "an official test rejects one, a probe another");
+    ground.write(LISTED, &listing(&wrong, "it makes no difference"));
+    let said = ground.infradev(&["synthesize", "pack", "--require", "rejected"]).exits(1);
+    let told = said.out.split("triple: listed as equivalent, but rejected").nth(1).unwrap();
+    assert_eq!(told.matches("listed because it makes no difference").count(), rejected, "{}", said.out);
+    assert!(told.contains("rejected by probes/judge_model.py::zero_stays_zero[world=1]"), "{}", said.out);
+    assert!(told.contains("rejected by tests/test_model.py::test_triple"), "{}", said.out);
+    assert!(said.err.contains("listed as equivalent, but "), "{}", said.err);
+}
+
+#[test]
+fn a_listing_that_names_no_mutant_or_several_is_refused_before_anything_runs() {
+    let ground = ground();
+    let entry = "schema = 1\n\n[[mutant]]\nfile = \"toy/model.py\"\nfunction = \"triple\"\n\
+                 operator = \"swap-constant\"\nwas = \"return 3 * x\"\nbecomes = \"return 4 * x\"\n\
+                 why = \"three is as good as four\"\n";
+    let mut told = String::new();
+    let mut tell = |text: &str| {
+        ground.write(LISTED, text);
+        let said = ground.infradev(&["synthesize", "pack", "--require", "rejected"]).exits(4);
+        told += &format!("{}\n\n", said.err);
+    };
+    tell(&entry.replace("return 3 * x", "return 2 * x"));
+    tell(&entry.replace("triple", "tripel"));
+    tell(&entry.replace("why = \"three is as good as four\"\n", "why = \"so\"\n"));
+    // Two statements that are the same: no entry can tell them apart.
+    ground.edit("pack/tasks/triple/golden.patch", "+    y = x + 1\n", "+    y = x + 1\n+    y = x + 1\n");
+    ground.edit("pack/tasks/triple/golden.patch", "@@ -1,2 +1,13 @@", "@@ -1,2 +1,14 @@");
+    let twice = entry.replace("triple", "unused").replace("return 3 * x", "y = x + 1");
+    tell(&twice.replace("return 4 * x", "y = x + 2"));
+    insta::assert_snapshot!(told);
+    assert!(!ground.path().join("home/runs").exists(), "nothing was begun");
+}

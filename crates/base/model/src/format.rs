@@ -160,7 +160,7 @@ fn explain(message: &str) -> (String, Option<String>, Option<String>) {
     (message.lines().next().unwrap_or(message).to_string(), None, None)
 }
 
-fn nearest(given: &str, known: &[&str]) -> Option<String> {
+pub(crate) fn nearest(given: &str, known: &[&str]) -> Option<String> {
     known
         .iter()
         .map(|name| (strsim::damerau_levenshtein(given, name), *name))

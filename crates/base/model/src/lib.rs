@@ -6,6 +6,7 @@ mod calibration;
 mod canary;
 mod case;
 mod digest;
+mod equivalent;
 mod error;
 pub mod format;
 mod lint;
@@ -38,6 +39,7 @@ pub use case::{
     countable, merge,
 };
 pub use digest::{Digest, DigestBuilder};
+pub use equivalent::{EQUIVALENT_SCHEMA, EquivalentMutant, EquivalentSpec, ShownMutant};
 pub use error::{Class, Classified};
 pub use format::FormatError;
 pub use lint::{CONTRACT_SCHEMA, ContractDocument, ContractFinding, ContractRule, TouchedName};

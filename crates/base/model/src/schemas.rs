@@ -14,6 +14,7 @@ pub fn schemas() -> Vec<(&'static str, String)> {
         ("task.schema.json", text(schema_for!(crate::TaskSpec))),
         ("contract.schema.json", text(schema_for!(crate::Contract))),
         ("adversarial.schema.json", text(schema_for!(crate::AdversarialSpec))),
+        ("equivalent.schema.json", text(schema_for!(crate::EquivalentSpec))),
         ("acceptance.schema.json", text(schema_for!(crate::Acceptance))),
         ("accept.schema.json", text(schema_for!(crate::AcceptDocument))),
         ("calibration.schema.json", text(schema_for!(crate::Calibration))),

@@ -24,6 +24,8 @@ pub enum Fate {
     Survived,
     /// No test reaches its lines.
     Unreached,
+    /// No test rejects it, and the task lists it as equivalent to golden.
+    Equivalent,
 }
 
 impl Fate {
@@ -34,10 +36,11 @@ impl Fate {
             Fate::Probe => "probe",
             Fate::Survived => "survived",
             Fate::Unreached => "unreached",
+            Fate::Equivalent => "equivalent",
         }
     }
 
-    /// Whether no test notices it.
+    /// Whether no test notices it, though it is not listed as equivalent.
     pub fn survives(self) -> bool {
         matches!(self, Fate::Survived | Fate::Unreached)
     }
@@ -72,6 +75,9 @@ pub struct MutantRecord {
     pub becomes: String,
     /// The promise that it breaks, as the end of a sentence.
     pub promise: String,
+    /// Why it is equivalent to golden, where the task lists it; beside a case that rejected it the listing is wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub equivalent: Option<String>,
     /// The first case that rejected it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<RejectedBy>,
@@ -85,6 +91,17 @@ pub struct MutantRecord {
     pub probes: BTreeMap<String, Word>,
     /// Seconds that trying it took.
     pub wall_s: f64,
+}
+
+impl MutantRecord {
+    /// The record of a mutant that the task lists as equivalent to golden, for this reason.
+    pub fn listed(mut self, why: &str) -> MutantRecord {
+        self.equivalent = Some(why.to_string());
+        if self.fate.survives() {
+            self.fate = Fate::Equivalent;
+        }
+        self
+    }
 }
 
 /// How golden itself fared under a suite, at one world size: the unmutated control.
@@ -112,6 +129,16 @@ pub struct Share {
     pub official: u32,
     /// Rejected by probes alone: what they add.
     pub probes: u32,
+    /// Rejected by none, and listed as equivalent to golden.
+    #[serde(default)]
+    pub equivalent: u32,
+}
+
+impl Share {
+    /// Neither rejected by a test nor listed.
+    pub fn left(&self) -> u32 {
+        self.of - self.official - self.probes - self.equivalent
+    }
 }
 
 /// What the tests are worth.
@@ -136,6 +163,7 @@ impl Strength {
                 share.of += 1;
                 share.official += u32::from(record.fate == Fate::Official);
                 share.probes += u32::from(record.fate == Fate::Probe);
+                share.equivalent += u32::from(record.fate == Fate::Equivalent);
             }
         }
         strength
@@ -165,7 +193,8 @@ pub struct Synthesis {
     pub mutants: Vec<MutantRecord>,
     /// What the tests are worth.
     pub strength: Strength,
-    /// Hunks of golden that change the syntax tree and that, taken back alone, no test notices.
+    /// Hunks of golden that change the syntax tree and that, taken back alone, no test notices, but for those listed as
+    /// equivalent.
     pub unprobed_hunks: Vec<HunkAt>,
     /// Files of the change that no mutants were made of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -178,14 +207,25 @@ pub struct Synthesis {
 }
 
 impl Synthesis {
-    /// Mutants that pass the official tests, whether a probe rejects them or not.
+    /// Mutants that pass the official tests, whether a probe rejects them or not, but for those that are listed as equivalent
+    /// and that nothing rejects.
     pub fn survivors(&self) -> impl Iterator<Item = &MutantRecord> {
-        self.mutants.iter().filter(|record| record.fate != Fate::Official)
+        self.mutants.iter().filter(|record| !matches!(record.fate, Fate::Official | Fate::Equivalent))
     }
 
-    /// Mutants that no test notices.
+    /// Mutants that no test notices and that are not listed as equivalent.
     pub fn gaps(&self) -> impl Iterator<Item = &MutantRecord> {
         self.mutants.iter().filter(|record| record.fate.survives())
+    }
+
+    /// Mutants that no test notices and that are listed as equivalent.
+    pub fn equivalent(&self) -> impl Iterator<Item = &MutantRecord> {
+        self.mutants.iter().filter(|record| record.fate == Fate::Equivalent)
+    }
+
+    /// Mutants that are listed as equivalent though a test rejects them.
+    pub fn wrong_listings(&self) -> impl Iterator<Item = &MutantRecord> {
+        self.mutants.iter().filter(|record| record.equivalent.is_some() && record.by.is_some())
     }
 }
 

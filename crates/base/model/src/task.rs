@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::canary::Canary;
 use crate::digest::{Digest, DigestBuilder};
+use crate::equivalent::EquivalentMutant;
 use crate::format::{self, FormatError};
 use crate::pack::{EnvironmentSpec, is_name};
 
@@ -469,6 +470,8 @@ pub struct SealedTask {
     pub probes: BTreeMap<String, Vec<u8>>,
     /// Adversarial patches by name.
     pub adversarial: Vec<Adversarial>,
+    /// Mutants of golden that are listed as equivalent to it.
+    pub equivalent: Vec<EquivalentMutant>,
     /// The bytes of the environment's lock, where it has one.
     pub lock: Option<Vec<u8>>,
     /// The pack's canary. What is above is without it.
@@ -488,8 +491,8 @@ impl SealedTask {
     }
 
     /// Digest of all that decides a trial's outcome apart from base tree, environment and patch: task.toml's running
-    /// part, the framework, official tests and probes. Titles, specs and adversarial patches do not count, so that a better
-    /// spec does not throw away a calibration.
+    /// part, the framework, official tests and probes. Titles, specs, adversarial patches and listed mutants do not count, so that
+    /// a better spec does not throw away a calibration.
     pub fn suites_digest(&self) -> Digest {
         let spec = &self.public.spec;
         let mut digest = DigestBuilder::new("infradev suites v1");

@@ -12,7 +12,7 @@ use crate::walk::{Kind, walk};
 /// The record of an acceptance holds the canary under a key of its own.
 const RECORD: &str = "acceptance.json";
 /// Files of a task's folder that are sealed.
-const SEALED_FILES: [&str; 3] = ["golden.patch", "official.patch", RECORD];
+const SEALED_FILES: [&str; 4] = ["golden.patch", "official.patch", "equivalent.toml", RECORD];
 /// Folders of it in which all is sealed.
 const SEALED_FOLDERS: [&str; 2] = ["probes", "adversarial"];
 

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use infradev_model::{
     ACCEPTANCE_SCHEMA, Acceptance, Adversarial, AdversarialSpec, BaseSource, Contract, Digest, DigestBuilder,
-    EnvironmentSpec, FormatError, Pack, PublicTask, SealedTask, TaskSpec, format, is_name,
+    EnvironmentSpec, EquivalentMutant, EquivalentSpec, FormatError, Pack, PublicTask, SealedTask, TaskSpec,
+    format, is_name,
 };
 
 use crate::disk;
@@ -16,6 +17,9 @@ use crate::walk::{Kind, walk};
 
 /// Written by acceptance into the task's folder; no part of what is accepted.
 const ACCEPTANCE: &str = "acceptance.json";
+
+/// Mutants that are listed as equivalent to golden. What is said of a mutant changes no trial of it.
+const EQUIVALENT: &str = "equivalent.toml";
 
 pub(crate) struct Context<'a> {
     pub pack: &'a Pack,
@@ -69,6 +73,7 @@ pub(crate) fn load(context: &Context<'_>, id: &str) -> Result<LoadedTask, StoreE
         official: without(".patch", official),
         probes,
         adversarial,
+        equivalent: load_equivalent(&folder.join(EQUIVALENT))?,
         lock,
         canary,
     };
@@ -208,6 +213,13 @@ fn load_adversarial(folder: &Path) -> Result<Vec<Adversarial>, StoreError> {
     }
 }
 
+fn load_equivalent(path: &Path) -> Result<Vec<EquivalentMutant>, StoreError> {
+    match disk::read_if_there(path)? {
+        Some(bytes) => Ok(EquivalentSpec::parse(&path.display().to_string(), &bytes)?.mutants),
+        None => Ok(Vec::new()),
+    }
+}
+
 /// Plain files of a folder by name, sorted; none where there is no such folder. Hidden ones and caches are passed over.
 fn files_in(folder: &Path) -> Result<BTreeMap<String, PathBuf>, StoreError> {
     let mut files = BTreeMap::new();
@@ -228,13 +240,13 @@ fn files_in(folder: &Path) -> Result<BTreeMap<String, PathBuf>, StoreError> {
     Ok(files)
 }
 
-/// Digest of the folder's files, whatever they are, and of what the pack adds to the task.
+/// Digest of the folder's files, whatever they are, and of what the pack adds to the task; not of what decides nothing that is run.
 fn digest_of(task: &SealedTask, folder: &Path) -> Result<Digest, StoreError> {
     let mut digest = DigestBuilder::new("infradev task v1");
     let keep =
         |name: &[u8]| !name.starts_with(b".") && name != b"__pycache__" && name != ACCEPTANCE.as_bytes();
     for entry in walk(folder, &keep)? {
-        if entry.kind != Kind::Folder {
+        if entry.kind != Kind::Folder && entry.path != Path::new(EQUIVALENT) {
             digest.part(&entry.path.to_string_lossy(), &disk::read(&folder.join(&entry.path))?);
         }
     }

@@ -33,6 +33,16 @@ official = ["tests/test_dispatch.py"]
 const MUTANT: &str =
     "schema = 1\npromise = \"a rank receives only its own tokens\"\npatch = \"everyone.patch\"\n";
 
+const LISTED: &str = r#"schema = 1
+[[mutant]]
+file = "stack/moe.py"
+function = ""
+operator = "swap-constant"
+was = "X = 1"
+becomes = "X = 2"
+why = "nothing reads it"
+"#;
+
 /// A small whole pack in a folder of its own; its root.
 fn pack() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
@@ -85,6 +95,22 @@ fn a_pack_and_its_tasks_are_read_whole() {
 }
 
 #[test]
+fn mutants_that_a_task_lists_are_read_and_a_wrong_key_refused() {
+    let (_folder, root) = pack();
+    assert!(load(&root).unwrap().tasks[0].task.equivalent.is_empty());
+    let path = root.join("tasks/dispatch/equivalent.toml");
+    write(&path, LISTED.as_bytes());
+    let task = load(&root).unwrap().tasks.remove(0).task;
+    assert_eq!(task.equivalent[0].why, "nothing reads it");
+    assert_eq!(task.equivalent[0].line, Some(2));
+    write(&path, LISTED.replace("becomes", "become").as_bytes());
+    let error = load(&root).unwrap_err();
+    assert_eq!(error.class(), Class::BadInput);
+    assert!(error.to_string().contains("equivalent.toml:7: key `mutant[0].become`"), "{error}");
+    assert_eq!(error.hint().unwrap(), "did you mean `becomes`?");
+}
+
+#[test]
 fn the_path_of_a_task_selects_that_task_alone() {
     let (_folder, root) = pack();
     let second = root.join("tasks/second");
@@ -100,12 +126,13 @@ fn the_path_of_a_task_selects_that_task_alone() {
 }
 
 #[test]
-fn the_digest_of_a_task_follows_every_file_but_its_acceptance_record() {
+fn the_digest_of_a_task_follows_every_file_but_what_is_said_of_it() {
     let (_folder, root) = pack();
     let digest = || load(&root).unwrap().tasks.remove(0).digest;
     let first = digest();
     write(&root.join("tasks/dispatch/acceptance.json"), b"{}");
     write(&root.join("tasks/dispatch/probes/__pycache__/y.pyc"), b"1");
+    write(&root.join("tasks/dispatch/equivalent.toml"), LISTED.as_bytes());
     assert_eq!(digest(), first);
     let mut seen = vec![first];
     for file in [
@@ -135,6 +162,12 @@ fn the_digest_of_the_suites_follows_what_decides_a_trial_and_nothing_else() {
         digest
     };
     let as_it_is = edited("pack.toml", "core", "core");
+    write(&root.join("tasks/dispatch/equivalent.toml"), LISTED.as_bytes());
+    assert_eq!(
+        edited("pack.toml", "core", "core"),
+        as_it_is,
+        "what is listed as equivalent is tried like the rest"
+    );
     for (file, from, to) in [
         ("pack.toml", "[\"torch\"]", "[\"torch\", \"numpy\"]"),
         ("tasks/dispatch/task.toml", "[tests]", "[timeouts]\ncase = 3.0\n[tests]"),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use infradev_model::{DigestBuilder, GapsDocument, SYNTHESIS_SCHEMA, Timeouts};
 use infradev_store::Plan;
-use infradev_synthesize::funnel::{self, ChangeAsk, DraftedChange, FunnelPlan, Told};
+use infradev_synthesize::funnel::{self, ChangeAsk, DraftedChange, FunnelPlan, Mutations, Told};
 
 use crate::cli::{Global, ProbeGapsArgs};
 use crate::commands::synthesize::{jobs, line};
@@ -46,13 +46,14 @@ pub async fn run(global: &Global, args: ProbeGapsArgs) -> Result<ExitCode, Failu
     let given_bytes = given.as_ref().map_or(&[][..], |(_, bytes)| bytes.as_slice());
     let run = session.start(&plan(&args, &change, given_bytes))?;
     let ready = change.adapt(executor.ready(Arc::new(change.task.clone())).await?);
-    let (mutants, passed_over) = match &given {
-        Some((path, bytes)) => (funnel::given_mutants(&ready, path, bytes)?, Vec::new()),
-        None => funnel::mutants_of(&ready)?,
+    let mutations = match &given {
+        Some((path, bytes)) => {
+            Mutations { mutants: funnel::given_mutants(&ready, path, bytes)?, ..Mutations::default() }
+        }
+        None => Mutations::of(&ready.task, &ready.tree.path)?,
     };
     let plan = FunnelPlan {
-        mutants,
-        passed_over,
+        mutations,
         shard: args.shard,
         skip_failing: args.skip_failing,
         only: change.only.clone(),

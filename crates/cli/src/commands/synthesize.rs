@@ -5,12 +5,13 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use infradev_executor::base_tree;
 use infradev_model::{
     Fate, MutantRecord, Operator, SYNTHESIS_SCHEMA, Share, Suite, Synthesis, SynthesisDocument, Word,
 };
-use infradev_synthesize::funnel::{self, FunnelPlan, Told};
+use infradev_synthesize::funnel::{self, FunnelPlan, Mutations, Told};
 
-use crate::cli::{Global, SynthesizeArgs};
+use crate::cli::{Global, MutantRequirement, SynthesizeArgs};
 use crate::progress::counted;
 use crate::report::{self, Failure, visible};
 use crate::session::{self, Session};
@@ -28,16 +29,21 @@ pub async fn run(global: &Global, args: SynthesizeArgs) -> Result<ExitCode, Fail
         ("skip failing", vec![u8::from(args.skip_failing)]),
     ];
     let plan = session.plan("synthesize", &pack, &more);
+    let mut tasks = Vec::new();
+    // All of them first: a listing that is wrong on its face is told before anything runs.
+    for task in session::tasks(pack) {
+        let tree = base_tree(&session.home, &task.public.base, session.progress.as_ref())?;
+        let mutations = Mutations::of(&task, &tree.path)?;
+        tasks.push((task, mutations));
+    }
     let executor = session.executor()?;
     let run = session.start(&plan)?;
-    let mut tasks = Vec::new();
-    for task in session::tasks(pack) {
+    let mut found_of = Vec::new();
+    for (task, mutations) in tasks {
         let id = task.id().to_string();
         let ready = executor.ready(task).await?;
-        let (mutants, passed_over) = funnel::mutants_of(&ready)?;
         let plan = FunnelPlan {
-            mutants,
-            passed_over,
+            mutations,
             shard: args.shard,
             skip_failing: args.skip_failing,
             only: Default::default(),
@@ -55,9 +61,9 @@ pub async fn run(global: &Global, args: SynthesizeArgs) -> Result<ExitCode, Fail
                 session.progress.line(&format!("{id}: wrote adversarial/{name}.toml"));
             }
         }
-        tasks.push(found);
+        found_of.push(found);
     }
-    let document = SynthesisDocument { schema: SYNTHESIS_SCHEMA, run: run.id().to_string(), tasks };
+    let document = SynthesisDocument { schema: SYNTHESIS_SCHEMA, run: run.id().to_string(), tasks: found_of };
     run.write_document("synthesize.json", &document)?;
     let folder = run.path().to_path_buf();
     run.finish()?;
@@ -67,7 +73,15 @@ pub async fn run(global: &Global, args: SynthesizeArgs) -> Result<ExitCode, Fail
     } else {
         report::print(text(&document) + &ending(&document, &folder))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(match args.require {
+        Some(MutantRequirement::Rejected) if !all_rejected(&document) => ExitCode::from(1),
+        _ => ExitCode::SUCCESS,
+    })
+}
+
+/// Whether each mutant is rejected by a test or listed as equivalent, and no test rejects one that is listed.
+fn all_rejected(document: &SynthesisDocument) -> bool {
+    document.tasks.iter().all(|task| task.gaps().next().is_none() && task.wrong_listings().next().is_none())
 }
 
 /// Sessions at once: as many as asked for, else one a core.
@@ -106,6 +120,10 @@ fn place(record: &MutantRecord) -> String {
 
 fn outcome(record: &MutantRecord) -> String {
     match (&record.by, record.fate) {
+        (Some(by), _) if record.equivalent.is_some() => {
+            format!("listed as equivalent, but {} by {}", by.word.word(), by.case)
+        }
+        (None, Fate::Equivalent) => "listed as equivalent".to_string(),
         (Some(by), _) => format!("{} by {}", by.word.word(), by.case),
         (None, Fate::Unreached) => "no test runs it".to_string(),
         (None, _) => "no test rejects it".to_string(),
@@ -122,18 +140,26 @@ pub fn text(document: &SynthesisDocument) -> String {
 }
 
 fn strengths(document: &SynthesisDocument) -> String {
-    let header =
-        ["task", "mutants", "official reject", "probes add", "nothing rejects", "hunks", "unprobed hunks"];
-    let mut table = Table::new(&header, &[1, 2, 3, 4, 5, 6]);
+    let header = [
+        "task",
+        "mutants",
+        "official reject",
+        "probes add",
+        "equivalent",
+        "nothing rejects",
+        "hunks",
+        "unprobed hunks",
+    ];
+    let mut table = Table::new(&header, &[1, 2, 3, 4, 5, 6, 7]);
     for task in &document.tasks {
         let (mutants, hunks) = (task.strength.mutants, task.strength.hunks);
-        let left = mutants.of - mutants.official - mutants.probes;
         table.row(vec![
             task.id.as_str().into(),
             mutants.of.to_string().into(),
             share(mutants.official, mutants).into(),
             share(mutants.probes, mutants).into(),
-            if left == 0 { Cell::good("0") } else { Cell::bad(share(left, mutants)) },
+            share(mutants.equivalent, mutants).into(),
+            if mutants.left() == 0 { Cell::good("0") } else { Cell::bad(share(mutants.left(), mutants)) },
             hunks.of.to_string().into(),
             match task.unprobed_hunks.len() {
                 0 => Cell::good("0"),
@@ -149,15 +175,31 @@ fn share(part: u32, share: Share) -> String {
     format!("{part} ({percent:.0} %)")
 }
 
-/// Mutants that pass the official tests, the promise that each breaks, and the probes that reject it.
+/// A task's mutants: those that pass the official tests, those listed as equivalent, listings that a test refutes; and notes.
 fn survivors(task: &Synthesis) -> String {
-    let mut text = String::new();
-    let survivors: Vec<&MutantRecord> = task.survivors().collect();
     let probed = task.golden.iter().any(|golden| golden.suite == Suite::Probe);
-    if !survivors.is_empty() {
-        let _ = writeln!(text, "\n{}: mutants that pass the official tests", task.id);
-    }
-    for record in survivors {
+    let mut text = section(task, "mutants that pass the official tests", task.survivors(), |record| {
+        format!("breaks: {}\n{}", record.promise, rejected_by(record, probed))
+    });
+    text += &section(task, "mutants listed as equivalent to golden", task.equivalent(), |record| {
+        format!("because {}", record.equivalent.as_deref().unwrap_or_default())
+    });
+    text += &section(task, "listed as equivalent, but rejected", task.wrong_listings(), |record| {
+        let by = record.by.as_ref().map_or("", |by| by.case.as_str());
+        format!("listed because {}\nrejected by {by}", record.equivalent.as_deref().unwrap_or_default())
+    });
+    text + &notes(task)
+}
+
+/// Mutants under a heading, each with what is said of it; nothing where there is none.
+fn section<'a>(
+    task: &Synthesis,
+    heading: &str,
+    records: impl Iterator<Item = &'a MutantRecord>,
+    said: impl Fn(&MutantRecord) -> String,
+) -> String {
+    let mut text = String::new();
+    for record in records {
         let _ = writeln!(text, "  {} {}", place(record), record.mutant.operator.name());
         for (sign, lines) in [("-", &record.was), ("+", &record.becomes)] {
             let shown = short(lines.trim(), 100);
@@ -165,22 +207,31 @@ fn survivors(task: &Synthesis) -> String {
                 let _ = writeln!(text, "    {sign} {}", visible(&shown));
             }
         }
-        let _ = writeln!(text, "    breaks: {}", visible(&record.promise));
-        let rejecting: Vec<&str> = record
-            .probes
-            .iter()
-            .filter(|(_, word)| **word != Word::Passed)
-            .map(|(case, _)| case.as_str())
-            .collect();
-        let by = match (&rejecting[..], record.fate) {
-            ([], Fate::Unreached) => "no test runs these lines".to_string(),
-            ([], _) if !probed => format!("no test rejects it ({} run it)", record.official_reach),
-            ([], _) if record.probe_reach == 0 => "no probe runs these lines".to_string(),
-            ([], _) => format!("no probe rejects it ({} run it)", record.probe_reach),
-            (cases, _) => format!("rejected by {}", cases.join(", ")),
-        };
-        let _ = writeln!(text, "    {}", visible(&by));
+        for line in said(record).lines() {
+            let _ = writeln!(text, "    {}", visible(line));
+        }
     }
+    if text.is_empty() { text } else { format!("\n{}: {heading}\n{text}", task.id) }
+}
+
+fn rejected_by(record: &MutantRecord, probed: bool) -> String {
+    let rejecting: Vec<&str> = record
+        .probes
+        .iter()
+        .filter(|(_, word)| **word != Word::Passed)
+        .map(|(case, _)| case.as_str())
+        .collect();
+    match (&rejecting[..], record.fate) {
+        ([], Fate::Unreached) => "no test runs these lines".to_string(),
+        ([], _) if !probed => format!("no test rejects it ({} run it)", record.official_reach),
+        ([], _) if record.probe_reach == 0 => "no probe runs these lines".to_string(),
+        ([], _) => format!("no probe rejects it ({} run it)", record.probe_reach),
+        (cases, _) => format!("rejected by {}", cases.join(", ")),
+    }
+}
+
+fn notes(task: &Synthesis) -> String {
+    let mut text = String::new();
     let mut notes: Vec<String> = Vec::new();
     if !task.unprobed_hunks.is_empty() {
         let hunks = task.unprobed_hunks.iter().map(|hunk| format!("{}:{}", hunk.file, hunk.line));

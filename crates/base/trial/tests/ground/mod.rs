@@ -105,6 +105,7 @@ impl Ground {
             official: new_files(official).into_bytes(),
             probes: probes.iter().map(|(name, text)| (name.to_string(), text.as_bytes().to_vec())).collect(),
             adversarial: Vec::new(),
+            equivalent: Vec::new(),
             lock: None,
             canary: None,
         };

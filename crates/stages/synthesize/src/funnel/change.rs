@@ -188,6 +188,7 @@ impl DraftedChange {
             official: if split.test.is_empty() { Vec::new() } else { split.test.to_bytes() },
             probes: Default::default(),
             adversarial: Vec::new(),
+            equivalent: Vec::new(),
             lock: None,
         };
         Ok(DraftedChange {

@@ -9,14 +9,15 @@ mod candidates;
 mod change;
 mod control;
 mod given;
+mod mutations;
 mod running;
 mod trying;
 
 use std::collections::BTreeSet;
 
-use infradev_executor::{ChangedFile, DeriveError, ExecutorError, GoldenChange, ReadyTask};
-use infradev_model::{Class, Classified, Mutant, PassedOver, Suite};
-use infradev_pycode::{MutationSource, Span, lines_around, mutants};
+use infradev_executor::{ChangedFile, DeriveError, ExecutorError};
+use infradev_model::{Class, Classified, FormatError, Mutant, Suite};
+use infradev_pycode::{Span, lines_around};
 use infradev_store::StoreError;
 use infradev_trial::{Line, TrialError};
 
@@ -24,6 +25,7 @@ pub use candidates::write_candidates;
 pub use change::{ChangeAsk, ChangeError, DraftedChange};
 pub use control::{Control, ControlCase, SuiteControl};
 pub use given::given_mutants;
+pub use mutations::{Listed, Mutations};
 pub use running::{FunnelPlan, Told, run};
 
 /// Cases named in a message.
@@ -43,6 +45,8 @@ pub enum FunnelError {
     Trial(#[from] TrialError),
     #[error("{task}: the unmutated change fails {suite} tests at world size {world}: {}", named(failing))]
     GoldenFails { task: String, suite: Suite, world: u32, failing: Vec<String> },
+    #[error(transparent)]
+    Listing(#[from] FormatError),
     #[error("{path}: {why}")]
     Given { path: String, why: String },
     #[error("{task}: the unmutated change passes no test{}", because(notes))]
@@ -56,6 +60,7 @@ impl Classified for FunnelError {
             FunnelError::Derive(error) => error.class(),
             FunnelError::Store(error) => error.class(),
             FunnelError::Trial(error) => error.class(),
+            FunnelError::Listing(error) => error.class(),
             FunnelError::GoldenFails { .. } | FunnelError::NoTests { .. } | FunnelError::Given { .. } => {
                 Class::BadInput
             }
@@ -73,6 +78,7 @@ impl Classified for FunnelError {
                  --skip-failing"
                     .to_string(),
             ),
+            FunnelError::Listing(error) => error.hint(),
             FunnelError::Given { .. } => None,
             FunnelError::NoTests { .. } => {
                 Some("mutants are tried on tests that the unmutated change passes; check the paths of the tests".to_string())
@@ -105,25 +111,6 @@ fn lines_of(mutant: &Mutant, index: u32, golden: &str) -> Option<BTreeSet<Line>>
     };
     let lines = lines_around(&mutant.file, golden, span).ok()?;
     Some(lines.into_iter().map(|line| (index, line)).collect())
-}
-
-/// All mutants of a task's golden patch, and the files that none were made of.
-pub fn mutants_of(ready: &ReadyTask) -> Result<(Vec<Mutant>, Vec<PassedOver>), FunnelError> {
-    let (mut found, mut passed_over) = (Vec::new(), Vec::new());
-    for file in GoldenChange::of(ready)?.files() {
-        let pass_over = |why: &str| PassedOver { file: file.path.clone(), why: why.to_string() };
-        if !file.path.ends_with(".py") {
-            passed_over.push(pass_over("not Python"));
-            continue;
-        }
-        let source =
-            MutationSource { path: &file.path, base: file.base.as_deref(), golden: file.golden.as_deref() };
-        match mutants(&source) {
-            Ok(mutants) => found.extend(mutants),
-            Err(error) => passed_over.push(pass_over(&error.to_string())),
-        }
-    }
-    Ok((found, passed_over))
 }
 
 /// Bytes kept of the lines that a mutant changes.

@@ -6,8 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use futures_util::future::{try_join, try_join_all};
 use infradev_executor::{ChangedFile, Executor, GoldenChange, ReadyTask, Slot};
 use infradev_model::{
-    Digest, Fate, GoldenControl, HunkAt, Mutant, MutantRecord, Operator, PassedOver, Strength, Suite,
-    Synthesis,
+    Digest, Fate, GoldenControl, HunkAt, Mutant, MutantRecord, Operator, Strength, Suite, Synthesis,
 };
 use infradev_store::journal::Journal;
 use infradev_store::{RunFolder, Staging, StoreError};
@@ -16,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::control::{Control, SuiteControl};
 use super::trying::{Candidate, Trying};
-use super::{FunnelError, followed, lines_of};
+use super::{FunnelError, Mutations, followed, lines_of};
 
 /// Seed of the probes' inputs, of golden's control as of each mutant.
 const SEED: u64 = 0x5eed;
@@ -24,10 +23,8 @@ const SEED: u64 = 0x5eed;
 /// What is asked for.
 #[derive(Debug, Clone)]
 pub struct FunnelPlan {
-    /// Mutants, in any order.
-    pub mutants: Vec<Mutant>,
-    /// Files that none were made of.
-    pub passed_over: Vec<PassedOver>,
+    /// Mutants, in any order, and what is known of them beforehand.
+    pub mutations: Mutations,
     /// `(k, n)`: the k-th of n shards of the mutants, from 1.
     pub shard: Option<(u32, u32)>,
     /// Whether cases that golden fails are left out, rather than refused.
@@ -134,6 +131,7 @@ impl<'a> Funnel<'a> {
                 journal.append(&Finished { key: self.key.clone(), record: record.clone() })?;
                 records.insert(record.mutant.digest.clone(), record.clone());
                 let done = records.len();
+                let record = self.with_listing(record);
                 (self.told)(Told::Mutant { record: &record, done, of, recorded: false });
             }
             session.close().await;
@@ -141,13 +139,23 @@ impl<'a> Funnel<'a> {
             Ok::<_, FunnelError>(())
         };
         try_join_all(places.into_iter().map(work)).await?;
-        Ok(self.synthesis(&control, records.into_values().collect()))
+        let records = records.into_values().map(|record| self.with_listing(record)).collect();
+        Ok(self.synthesis(&control, records))
+    }
+
+    /// A record with what the task says of its mutant. The journal has it without: a listing may change, what a test made of the
+    /// mutant does not.
+    fn with_listing(&self, record: MutantRecord) -> MutantRecord {
+        match self.plan.mutations.listed.get(&record.mutant.digest) {
+            Some(why) => record.listed(why),
+            None => record,
+        }
     }
 
     /// This shard's mutants, in the order of files and lines.
     fn candidates(&self) -> Vec<Candidate> {
         let mut mutants: Vec<&Mutant> =
-            self.plan.mutants.iter().filter(|mutant| self.in_shard(mutant)).collect();
+            self.plan.mutations.mutants.iter().filter(|mutant| self.in_shard(mutant)).collect();
         mutants.sort_by_key(|mutant| (&mutant.file, mutant.start, mutant.end, mutant.operator));
         let golden: BTreeMap<&str, (u32, &str)> = self
             .followed
@@ -277,7 +285,7 @@ impl<'a> Funnel<'a> {
             golden: control.suites.iter().map(SuiteControl::summary).collect(),
             strength: Strength::of(&records),
             unprobed_hunks,
-            passed_over: self.plan.passed_over.clone(),
+            passed_over: self.plan.mutations.passed_over.clone(),
             remarks,
             trying_s: records.iter().map(|record| record.wall_s).sum(),
             mutants: records,

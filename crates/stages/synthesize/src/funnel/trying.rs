@@ -46,6 +46,7 @@ impl Trying<'_> {
             was,
             becomes,
             promise: mutant.operator.promise().to_string(),
+            equivalent: None,
             by: None,
             official_reach: 0,
             probe_reach: 0,

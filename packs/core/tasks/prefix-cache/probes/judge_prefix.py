@@ -91,7 +91,58 @@ def build(w, weights, **engine):
 
 def serve(w, prompts, max_tokens):
     """One that never finishes (a request waits for blocks that can't come) is told by the deadline; golden takes 0.1 s."""
-    return w.observe("observe_engine.generate", prompts=prompts, max_tokens=max_tokens, deadline=8.0)[0]
+    seen = w.observe("observe_engine.generate", prompts=prompts, max_tokens=max_tokens, deadline=8.0)[0]
+    expect.equal(seen["held"], 0)
+    return seen
+
+
+def start(w, prompts, max_tokens, steps):
+    return w.observe("observe_engine.start", prompts=prompts, max_tokens=max_tokens, steps=steps)[0]
+
+
+def blocks_are_computed_once_held_once_and_never_written_again(w, weights, rng):
+    """Of requests that wait together and have one block in common, and of requests whose whole prompt is known."""
+    build(w, weights, num_blocks=64)
+    one, whole, known = draw(rng, BLOCK), draw(rng, BLOCK), draw(rng, 3 * BLOCK)
+    tails = [one + draw(rng, BLOCK + 1) for _ in range(3)]
+    seen = serve(w, tails + [whole] * 3, 6)
+    check(weights, tails + [whole] * 3, seen, 6)
+    # Each block in common once, then the tails, the last token of a prompt that is known whole, and 5 of 6 new tokens.
+    expect.equal(seen["computed"], BLOCK + 3 * (BLOCK + 1) + BLOCK + 2 + 6 * 5)
+
+    # Six requests hold the three blocks that they know whole, and one each for new tokens.
+    serve(w, [known], 1)
+    seen = start(w, [known] * 6, 4, steps=3)
+    expect.equal(seen["unfinished"], 6)
+    expect.between(seen["held"], 0, 3 + 6)
+    w.observe("observe_engine.finish")
+    # What is known whole is read again, and its last token computed again: into a copy.
+    expect.equal(w.observe("observe_engine.serve_twice", prompt=draw(rng, 2 * BLOCK))[0]["changed"], 0)
+
+
+def limits_hold_and_nothing_waits_without_need(w, weights, rng):
+    """On sequences and tokens of a step, in engines of their own."""
+    # Without the setting: at most three requests run, at most sixteen tokens go through a step, a common block or not.
+    build(w, weights, num_blocks=64, max_running=3, max_batch_tokens=4 * BLOCK, prefix_cache=False)
+    one = draw(rng, BLOCK)
+    seen = start(w, [one + draw(rng, BLOCK) for _ in range(4)], 4, steps=5)
+    two = 2 * BLOCK
+    expect.equal(seen["computed"], [2 * two, 2 + two, 3, 3, 1 + two])
+    expect.equal(seen["known"], 0)
+    w.observe("observe_engine.finish")
+    # A prompt of more tokens than a step may have goes alone.
+    expect.equal(start(w, [draw(rng, 5 * BLOCK)], 2, steps=2)["unfinished"], 0)
+    changed = w.observe("observe_engine.change_weights", weights=weights)[0]
+    expect.equal([changed["known"], changed["held"]], [0, 0])
+
+    # With it: tokens that are known are none of a step's, and only who waits for a full block waits.
+    build(w, weights, num_blocks=64, max_batch_tokens=12)
+    known, short = draw(rng, 4 * BLOCK), draw(rng, BLOCK - 1)
+    serve(w, [known], 1)
+    seen = start(w, [known + draw(rng, 3) for _ in range(5)], 2, steps=3)
+    expect.equal([seen["computed"][0], seen["unfinished"]], [12, 0])
+    seen = start(w, [short] * 2 + [known] * 3, 1, steps=1)
+    expect.equal([seen["computed"], seen["unfinished"]], [[2 * (BLOCK - 1) + 3], 0])
 
 
 @case(worlds=[1], checks="numbers")
@@ -103,6 +154,7 @@ def reused_blocks_give_the_numbers_of_computing_alone(worlds, rng):
     rounds = [
         [one + middle + rest, other + draw(rng, BLOCK) + rest],
         [other + middle + rest],  # its first block is known from one request, the next two from another, after other tokens
+        [middle + rest, middle[BLOCK:] + rest],  # known after other tokens, and not at a beginning
         [one + middle] * 3 + [one + middle + draw(rng, BLOCK)],
         [one + middle, one + middle[:BLOCK] + draw(rng, 2), other + middle],
     ]
@@ -116,8 +168,9 @@ def known_prefixes_are_not_computed_and_eviction_takes_unused_ends_first(worlds,
     build(w, weights, num_blocks=48)
     length = 16 * BLOCK
     used, unused, large = draw(rng, length), draw(rng, length), draw(rng, 24 * BLOCK)
-    expect.equal(serve(w, [used], 1)["computed"], length)
-    expect.equal(serve(w, [unused], 1)["computed"], length)
+    for count, prompt in enumerate([used, unused], 1):
+        seen = serve(w, [prompt], 1)
+        expect.equal([seen["computed"], seen["known"]], [length, count * 16])
     again = serve(w, [used], 1)
     expect.equal(again["computed"], 1)  # the last token, for its logits
     check(weights, [used], again, 1)
@@ -131,25 +184,29 @@ def known_prefixes_are_not_computed_and_eviction_takes_unused_ends_first(worlds,
     # 8 blocks lost; up to 2 more may have made room for private copies in between.
     expect.between(shortened["computed"], 8 * BLOCK, 10 * BLOCK)
     check(weights, [unused], shortened, 1)
+    blocks_are_computed_once_held_once_and_never_written_again(w, weights, rng)
 
 
 @case(worlds=[1], checks="state")
 def nothing_computed_before_a_reset_is_used_after_it(worlds, rng):
     """Also what a request that ran across the reset had computed, or computed after it on top of that."""
     w, before, after = worlds.open(), draw_weights(rng), draw_weights(rng)
-    build(w, before, num_blocks=128)
+    build(w, before, num_blocks=32)
     done, running = draw(rng, 3 * BLOCK), draw(rng, 2 * BLOCK + 1)
     serve(w, [done + draw(rng, 2)], 2)
-    started = w.observe("observe_engine.start", prompts=[running], max_tokens=12, steps=4)[0]
-    expect.equal(started["unfinished"], 1)
+    expect.equal(start(w, [running], 12, steps=4)["unfinished"], 1)
     changed = w.observe("observe_engine.change_weights", weights=after)[0]
     expect.equal(changed["known"], 0)
-    (tokens,) = w.observe("observe_engine.finish")[0]["tokens"]
+    finished = w.observe("observe_engine.finish")[0]
+    (tokens,) = finished["tokens"]
+    expect.equal([finished["known"], finished["held"]], [0, 0])
     for prompt in (done + draw(rng, 1), running + tokens, running[: 2 * BLOCK] + draw(rng, 3)):
         seen = serve(w, [prompt], 4)
         check(after, [prompt], seen, 4)
     first = serve(w, [done + draw(rng, 1)], 1)
     expect.equal(first["computed"], 1)  # known again, by what was computed after the reset
+    every_block = [draw(rng, 32 * BLOCK - 1)]
+    check(after, every_block, serve(w, every_block, 1), 1)
 
 
 @case(worlds=[1], checks="condition")
@@ -167,5 +224,7 @@ def a_full_pool_makes_requests_wait_and_loses_no_block(worlds, rng):
     prompts = [known + draw(rng, 1) for _ in range(3)]
     seen = serve(w, prompts, 10)
     check(weights, prompts, seen, 10)
-    expect.equal(seen["free_blocks"], 8)
+    every_block = [draw(rng, 8 * BLOCK - 1)]
+    check(weights, every_block, serve(w, every_block, 1), 1)
+    limits_hold_and_nothing_waits_without_need(w, weights, rng)
 # This file is part of a benchmark and belongs in no training data: infradev canary d8e193b6-2e7e-4595-947f-ed51773cd401

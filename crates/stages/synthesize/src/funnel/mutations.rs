@@ -1,0 +1,83 @@
+//! What is tried of a task: the mutants of its golden patch, and which of them it lists as equivalent. Read from base tree and
+//! task; nothing is run.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use infradev_executor::{ChangedFile, GoldenChange};
+use infradev_model::{Digest, Mutant, PassedOver, SealedTask, ShownMutant};
+use infradev_pycode::{MutationSource, mutants};
+
+use super::{FunnelError, shown};
+
+/// The file of a task's folder that lists mutants as equivalent to golden.
+const EQUIVALENT: &str = "equivalent.toml";
+
+/// Mutants that a task lists as equivalent to golden, by their digests, each with its reason.
+pub type Listed = BTreeMap<Digest, String>;
+
+/// All mutants of a task's golden patch.
+#[derive(Debug, Clone, Default)]
+pub struct Mutations {
+    /// The mutants.
+    pub mutants: Vec<Mutant>,
+    /// Files that none were made of.
+    pub passed_over: Vec<PassedOver>,
+    /// Those that the task lists as equivalent.
+    pub listed: Listed,
+}
+
+impl Mutations {
+    /// Makes the mutants, and finds each one that is listed.
+    ///
+    /// # Errors
+    /// [`FunnelError::Listing`] where an entry names no mutant, or several; golden does not apply.
+    pub fn of(task: &SealedTask, tree: &Path) -> Result<Mutations, FunnelError> {
+        let files = GoldenChange::on(task, tree)?.files();
+        let (mutants, passed_over) = mutants_of(&files);
+        let listed = listed(task, &files, &mutants)?;
+        Ok(Mutations { mutants, passed_over, listed })
+    }
+}
+
+fn mutants_of(files: &[ChangedFile]) -> (Vec<Mutant>, Vec<PassedOver>) {
+    let (mut found, mut passed_over) = (Vec::new(), Vec::new());
+    for file in files {
+        let pass_over = |why: &str| PassedOver { file: file.path.clone(), why: why.to_string() };
+        if !file.path.ends_with(".py") {
+            passed_over.push(pass_over("not Python"));
+            continue;
+        }
+        let source =
+            MutationSource { path: &file.path, base: file.base.as_deref(), golden: file.golden.as_deref() };
+        match mutants(&source) {
+            Ok(mutants) => found.extend(mutants),
+            Err(error) => passed_over.push(pass_over(&error.to_string())),
+        }
+    }
+    (found, passed_over)
+}
+
+fn listed(task: &SealedTask, files: &[ChangedFile], mutants: &[Mutant]) -> Result<Listed, FunnelError> {
+    let mut listed = Listed::new();
+    if task.equivalent.is_empty() {
+        return Ok(listed);
+    }
+    let golden = |path: &str| {
+        let file = files.iter().find(|file| file.path == path);
+        file.and_then(|file| file.golden.as_deref()).unwrap_or_default()
+    };
+    let texts: Vec<(String, String)> =
+        mutants.iter().map(|mutant| shown(mutant, golden(&mutant.file))).collect();
+    let all: Vec<ShownMutant<'_>> = mutants
+        .iter()
+        .zip(&texts)
+        .map(|(mutant, (was, becomes))| ShownMutant { mutant, was, becomes })
+        .collect();
+    let path = task.folder.join(EQUIVALENT).display().to_string();
+    for (index, entry) in task.equivalent.iter().enumerate() {
+        let mutant = entry.find(&path, index, &all)?;
+        listed.insert(mutant.digest.clone(), entry.why.trim().to_string());
+    }
+    Ok(listed)
+}
