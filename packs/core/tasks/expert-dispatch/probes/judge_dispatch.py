@@ -2,6 +2,7 @@
 
 import math
 
+import ml_dtypes
 import numpy as np
 from infradev_probe import case, expect, per_rank
 
@@ -16,8 +17,10 @@ def draw_weights(rng):
     return gate_up, down, router
 
 
-def local(weights, size):
-    return per_rank(np.split(weights, size))
+def local(weights, size, ep=None):
+    """Each rank's experts, divided over ``ep`` neighbouring ranks or over all."""
+    parts = np.split(weights, ep or size)
+    return per_rank([parts[r % len(parts)] for r in range(size)])
 
 
 def softmax(logits):
@@ -138,18 +141,48 @@ def experts_and_ranks_without_tokens_take_part(worlds, rng):
 
 
 def within_capacity(chosen, weights, capacity):
-    """Which assignments stay: the heaviest of each expert."""
+    """Which assignments stay: the heaviest of each expert, the earlier token's where they weigh the same."""
     keep = np.zeros(chosen.shape, dtype=bool)
     for e in range(EXPERTS):
         rows, cols = np.nonzero(chosen == e)
-        best = np.argsort(-weights[rows, cols])[:capacity]
+        best = np.argsort(-weights[rows, cols], kind="stable")[:capacity]
         keep[rows[best], cols[best]] = True
     return keep
 
 
+def check_ties(w, rng, tokens=64, capacity=5):
+    """Three weights among all assignments: most of those at the capacity weigh the same."""
+    chosen = np.argsort(rng.random((tokens, EXPERTS)), axis=-1)[:, :TOP_K]
+    weights = rng.choice(np.array([0.25, 0.5, 0.75], dtype=np.float32), (tokens, TOP_K))
+    seen = w.observe(
+        "observe_dispatch.drop", ranks=[0], probs=weights, indices=chosen, num_experts=EXPERTS, capacity=capacity
+    )[0]
+    keep = within_capacity(chosen, weights, capacity)
+    expect.equal(seen["dropped"], int((~keep).sum()))
+    expect.equal(np.asarray(seen["indices"]), np.where(keep, chosen, EXPERTS))
+
+
+def check_step(w, rng, ep, pieces=2):
+    """The step tells the mean loss over ranks, and what was dropped in all pieces, layers and ranks; half is at least."""
+    model = dict(
+        vocab_size=32, hidden_size=16, num_layers=2, num_heads=2, num_kv_heads=2, head_dim=8, ffn_size=16,
+        num_experts=EXPERTS, moe_top_k=TOP_K, moe_capacity_factor=0.5,
+    )
+    batches = [rng.integers(32, size=(2, 4, 8)) for _ in range(w.size)]
+    tokens, targets = (per_rank([batch[i] for batch in batches]) for i in range(2))
+    seen = w.observe("observe_dispatch.step", model=model, tokens=tokens, targets=targets, pieces=pieces, ep=ep)
+    dropped, loss = sum(s["dropped"] for s in seen), np.mean([s["losses"] for s in seen])
+    expect.true(dropped > 0, "assignments were dropped")
+    for s in seen:
+        expect.equal(s["moe_dropped"], float(dropped))
+        expect.close(s["loss"], float(loss), rtol=1e-4)
+
+
 @case(worlds=[2, 4], checks="condition")
 def an_expert_over_capacity_keeps_the_heaviest_and_only_in_training(worlds, rng):
+    """Experts divided over half of the ranks: over one of two, over two of four."""
     w = worlds.open()
+    ep = w.size // 2
     gate_up, down, router = draw_weights(rng)
     router[:, 0] = 0
     router[rng.integers(EXPERTS), 0] = 1.5
@@ -166,10 +199,11 @@ def an_expert_over_capacity_keeps_the_heaviest_and_only_in_training(worlds, rng)
     keeps = [within_capacity(*route(x, router)[1:], capacity) for x in xs]
     zero = [np.zeros_like(x) for x in xs]
 
-    w.observe(
-        "observe_dispatch.build_layer",
-        gate_up=local(gate_up, w.size), down=local(down, w.size), router=router, top_k=TOP_K, capacity_factor=factor,
+    built = w.observe(
+        "observe_dispatch.build_layer", gate_up=local(gate_up, w.size, ep), down=local(down, w.size, ep), router=router,
+        top_k=TOP_K, capacity_factor=factor, ep=ep,
     )
+    expect.equal([b["dropped"] for b in built], [0] * w.size)
     limited = w.observe("observe_dispatch.forward", x=per_rank(xs), train=True)
     for got, x, keep, z in zip(limited, xs, keeps, zero):
         expect.equal(got["dropped"], int((~keep).sum()))
@@ -179,6 +213,8 @@ def an_expert_over_capacity_keeps_the_heaviest_and_only_in_training(worlds, rng)
     for got, x, z in zip(whole, xs, zero):
         expect.equal(got["dropped"], 0)
         expect.close(got["y"], reference(x, z, gate_up, down, router)["y"], dtype="float32", reduction=HIDDEN + FFN)
+    check_ties(w, rng)
+    check_step(w, rng, ep)
 
 
 @case(worlds=[2, 4], checks="traffic")
@@ -201,9 +237,12 @@ def a_rank_receives_only_its_own_tokens(worlds, rng):
     np.fill_diagonal(sent, 0)
 
     w.observe("observe_dispatch.build_dispatcher", hidden=hidden, num_experts=EXPERTS)
-    few = {"x": [x[:8] for x in xs], "probs": [p[:8] for p in probs], "indices": [i[:8] for i in indices]}
+    narrow = [x[:8].astype(ml_dtypes.bfloat16) for x in xs]
+    few = {"x": narrow, "probs": [p[:8] for p in probs], "indices": [i[:8] for i in indices]}
     w.observe("observe_dispatch.hold", **{name: per_rank(parts) for name, parts in few.items()})
-    w.observe("observe_dispatch.round_trip", show=0)  # joins the group and opens its connections
+    for got, x, p in zip(w.observe("observe_dispatch.round_trip", show=8), narrow, probs):  # opens the group's connections
+        expect.equal(str(got["y"].dtype), "bfloat16")
+        expect.close(got["y"], p[:8] * x.astype(np.float32), dtype="bfloat16")
     w.observe("observe_dispatch.hold", x=per_rank(xs), probs=per_rank(probs), indices=per_rank(indices))
     with w.meter.traffic(per_rank=True) as there_and_back:
         seen = w.observe("observe_dispatch.round_trip", show=show)

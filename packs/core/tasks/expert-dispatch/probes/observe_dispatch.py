@@ -4,15 +4,16 @@ import torch
 from infradev_probe import observer, rank
 
 
-def _groups():
+def _groups(ep=None):
     from ministack.parallel import ParallelGroups
 
     assert rank.group is not None
-    return ParallelGroups.create(ep=rank.size)
+    return ParallelGroups.create(ep=ep or rank.size)
 
 
 @observer
-def build_layer(gate_up, down, router, top_k, capacity_factor=None):
+def build_layer(gate_up, down, router, top_k, capacity_factor=None, ep=None):
+    """``ep`` is how many ranks the experts are divided over, all by default."""
     from ministack import ModelConfig
     from ministack.model.moe import MoELayer
 
@@ -24,13 +25,13 @@ def build_layer(gate_up, down, router, top_k, capacity_factor=None):
         moe_dispatcher="alltoall",
         moe_capacity_factor=capacity_factor,
     )
-    layer = MoELayer(config, _groups()).to(rank.device)
+    layer = MoELayer(config, _groups(ep)).to(rank.device)
     with torch.no_grad():
         layer.experts.gate_up.copy_(gate_up)
         layer.experts.down.copy_(down)
         layer.router.weight.copy_(router)
     rank.state.layer = layer
-    return {"dispatcher": type(layer.dispatcher).__name__}
+    return {"dispatcher": type(layer.dispatcher).__name__, "dropped": int(layer.dropped)}
 
 
 @observer
@@ -39,6 +40,31 @@ def forward(x, train=True):
     with torch.no_grad():
         y = layer(x)
     return {"y": y, "dropped": int(layer.dropped)}
+
+
+@observer
+def drop(probs, indices, num_experts, capacity):
+    from ministack.model.moe import drop_over_capacity
+
+    kept, dropped = drop_over_capacity(probs, indices, num_experts, capacity)
+    return {"indices": kept, "dropped": int(dropped)}
+
+
+@observer
+def step(model, tokens, targets, pieces, ep):
+    """A training step, and before it what the same model loses and drops on each piece of the batch."""
+    from ministack import ModelConfig, TrainConfig
+    from ministack.model import Transformer
+    from ministack.training import Trainer
+
+    policy = Transformer(ModelConfig(**model, moe_dispatcher="alltoall"), _groups(ep)).to(rank.device).train()
+    losses, dropped = [], 0
+    with torch.no_grad():
+        for part, wanted in zip(tokens.chunk(pieces), targets.chunk(pieces)):
+            losses.append(float(policy.loss(part, wanted)))
+            dropped += sum(int(layer.dropped) for layer in policy.moe_layers())
+    told = Trainer(policy, TrainConfig(micro_batches=pieces)).step(tokens, targets)
+    return {"losses": losses, "dropped": dropped, "loss": float(told["loss"]), "moe_dropped": float(told["moe_dropped"])}
 
 
 @observer

@@ -1,33 +1,53 @@
-"""Rank 0 trains and publishes, rank 1 rolls out and receives, with the judge's weights and at the judge's moments."""
+"""One rank trains and publishes, the others roll out and receive, with the judge's weights and at the judge's moments."""
+
+import inspect
 
 import torch
 from infradev_probe import observer, rank
 
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+DTYPES = {"bfloat16": torch.bfloat16, "float32": torch.float32, "float64": torch.float64}
 
 
 def _load(model, weights):
     model.load_state_dict({name: tensor.to(rank.device) for name, tensor in weights.items()}, strict=False)
 
 
+def _group(members):
+    """The group of these ranks; every rank of the world has to call this."""
+    import torch.distributed as dist
+    from ministack.parallel import Group
+
+    everyone = rank.group
+    handle = everyone if len(members) == rank.size else dist.new_group(members)
+    return Group(tuple(members), members.index(rank.rank), handle) if rank.rank in members else None
+
+
 @observer
-def build(model, dtype="float32", bucket_bytes=1 << 20):
-    """``dtype`` is the worker's; the trainer holds its model in float32."""
+def join(members, trainer, bucket_bytes):
+    """The ranks of ``members`` synchronise from now on, and ``trainer`` among them publishes."""
+    from ministack.rl import WeightSync
+
+    group = _group(members)
+    if group is not None:
+        rank.state.sync = WeightSync(group, source=members.index(trainer), bucket_bytes=bucket_bytes)
+
+
+@observer
+def build(model, dtype="float32", tied=True, bucket_bytes=1 << 20, trainer=0):
+    """``dtype`` is the workers', and whether their head is the embedding; the trainer holds its model tied in float32."""
     from ministack import ModelConfig, TrainConfig
     from ministack.inference import EngineConfig
     from ministack.model import Transformer
-    from ministack.parallel import ParallelGroups
-    from ministack.rl import PolicyTrainer, RolloutWorker, WeightSync
+    from ministack.rl import PolicyTrainer, RolloutWorker
 
     torch.set_num_threads(1)
-    assert rank.group is not None
     state = rank.state
-    state.sync = WeightSync(ParallelGroups.create().dp, source=0, bucket_bytes=bucket_bytes)
-    if rank.rank == 0:
+    join(list(range(rank.size)), trainer, bucket_bytes)
+    if rank.rank == trainer:
         state.trainer = PolicyTrainer(Transformer(ModelConfig(**model)).to(rank.device), TrainConfig())
         state.model = state.trainer.model
     else:
-        config = ModelConfig(**{**model, "dtype": DTYPES[dtype], "seed": 1})
+        config = ModelConfig(**{**model, "dtype": DTYPES[dtype], "tie_embeddings": tied, "seed": 1})
         state.worker = RolloutWorker(Transformer(config), EngineConfig(block_size=4))
         state.model = state.worker.engine.model
     state.done = {}
@@ -46,7 +66,7 @@ def sync(version):
     if on_gpu:
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
-    if rank.rank == 0:
+    if "trainer" in vars(rank.state):
         rank.state.trainer.version = version
         rank.state.trainer.publish(rank.state.sync)
         told = {"version": version}
@@ -56,6 +76,20 @@ def sync(version):
     if on_gpu:
         told["held"] = torch.cuda.max_memory_allocated() - before
     return told
+
+
+@observer
+def plan(specs, bucket_bytes):
+    """Names and bytes of each bucket for ``specs``, pairs of a name and a number of float32s; and how large one is by default."""
+    from ministack.rl import WeightSync
+    from ministack.rl.sync import TensorSpec, plan_buckets
+
+    buckets = plan_buckets([TensorSpec(name, (int(n),), torch.float32) for name, n in specs], bucket_bytes)
+    return {
+        "names": [[spec.name for spec in bucket.specs] for bucket in buckets],
+        "nbytes": [int(bucket.nbytes) for bucket in buckets],
+        "default": inspect.signature(WeightSync).parameters["bucket_bytes"].default,
+    }
 
 
 @observer
@@ -96,14 +130,22 @@ def finish():
 
 
 @observer
-def rollout_across_a_change(prompts, old, new):
-    """A rollout of ``prompts`` whose first reward brings new weights; two run at a time, and the second begins a step late."""
-    from ministack.inference import EngineConfig, SamplingParams
+def rollout_across_a_change(model, prompts, old, new):
+    """A rollout of ``prompts`` whose first reward brings new weights; two run at a time, and the second begins a step late.
+
+    Beside it the version of a completion of an engine that was told of none.
+    """
+    from ministack import ModelConfig
+    from ministack.inference import Engine, EngineConfig, SamplingParams
+    from ministack.model import Transformer
     from ministack.rl import RolloutWorker, WeightContainer
 
+    torch.set_num_threads(1)
     longest = max(len(p) for p in prompts)
     limits = EngineConfig(block_size=4, max_running=2, max_batch_tokens=longest + 1)
-    worker = RolloutWorker(rank.state.model, limits, version=old)
+    policy = Transformer(ModelConfig(**model))
+    untold = Engine(policy, limits).generate([[int(t) for t in prompts[0]]], SamplingParams(max_tokens=1))
+    worker = RolloutWorker(policy, limits, version=old)
 
     def reward(prompt, tokens):
         if worker.version < new:
@@ -111,5 +153,9 @@ def rollout_across_a_change(prompts, old, new):
         return float(len(tokens))
 
     done = worker.rollout([[int(t) for t in p] for p in prompts], 1, SamplingParams(max_tokens=4), reward)
-    return {"versions": [int(t.version) for t in done], "rewards": [t.reward for t in done]}
+    return {
+        "versions": [int(t.version) for t in done],
+        "rewards": [t.reward for t in done],
+        "untold": [int(c.version) for c in untold],
+    }
 # This file is part of a benchmark and belongs in no training data: infradev canary d8e193b6-2e7e-4595-947f-ed51773cd401
