@@ -1,16 +1,18 @@
 //! `infradev synthesize`.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use infradev_model::{
-    Fate, MutantRecord, Operator, SYNTHESIS_SCHEMA, Share, Suite, Synthesis, SynthesisDocument, Word,
+    Fate, MutantRecord, Operator, RejectedBy, SYNTHESIS_SCHEMA, Share, Suite, Synthesis, SynthesisDocument,
+    Word,
 };
 use infradev_synthesize::funnel::{self, FunnelPlan, Told};
 
-use crate::cli::{Global, SynthesizeArgs};
+use crate::cli::{Global, MergeArgs, SynthesizeArgs, SynthesizeCommand};
 use crate::progress::counted;
 use crate::report::{self, Failure, visible};
 use crate::session::{self, Session};
@@ -18,14 +20,19 @@ use crate::tables::{Cell, Table, short};
 
 /// Tries every mutant of each task.
 pub async fn run(global: &Global, args: SynthesizeArgs) -> Result<ExitCode, Failure> {
-    if let Some(agent) = args.agent.clone() {
-        return super::rounds::run(global, args, &agent).await;
+    if let Some(SynthesizeCommand::Merge(asked)) = &args.command {
+        return merge(asked);
+    }
+    let Some(path) = &args.path else { return Err(Failure::usage("name a pack or a task")) };
+    if let Some(agent) = &args.agent {
+        return super::rounds::run(global, &args, path, agent).await;
     }
     let session = Session::new(global, args.sandbox.into(), jobs(args.jobs))?;
-    let pack = session.load(&args.path)?;
+    let pack = session.load(path)?;
     let more = [
         ("shard", format!("{:?}", args.shard).into_bytes()),
         ("skip failing", vec![u8::from(args.skip_failing)]),
+        ("rewrites", args.rewrites.to_string().into_bytes()),
     ];
     let plan = session.plan("synthesize", &pack, &more);
     let executor = session.executor()?;
@@ -38,6 +45,7 @@ pub async fn run(global: &Global, args: SynthesizeArgs) -> Result<ExitCode, Fail
         let plan = FunnelPlan {
             mutants,
             passed_over,
+            rewrites: funnel::rewrites_of(&ready, args.rewrites)?,
             shard: args.shard,
             skip_failing: args.skip_failing,
             only: Default::default(),
@@ -70,6 +78,30 @@ pub async fn run(global: &Global, args: SynthesizeArgs) -> Result<ExitCode, Fail
     Ok(ExitCode::SUCCESS)
 }
 
+/// Puts the documents of shards together.
+fn merge(args: &MergeArgs) -> Result<ExitCode, Failure> {
+    let mut shards = Vec::new();
+    for file in &args.files {
+        let name = file.display().to_string();
+        let wrong = |error: &dyn std::fmt::Display| Failure::bad_input(format!("{name}: {error}"));
+        let bytes = std::fs::read(file).map_err(|error| wrong(&error))?;
+        let document: SynthesisDocument = serde_json::from_slice(&bytes).map_err(|error| {
+            wrong(&format!("no document of `infradev synthesize --json`: {error}"))
+                .hint("give what `infradev synthesize --shard K/N --json` printed")
+        })?;
+        shards.push((name, document));
+    }
+    let document = SynthesisDocument::merged(&shards)?;
+    if args.json {
+        report::print_json(&document)?;
+    } else {
+        report::print(
+            text(&document) + &counts(&document) + &format!("\nruns {}\n", visible(&document.run)),
+        )?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Sessions at once: as many as asked for, else one a core.
 pub fn jobs(asked: Option<u16>) -> u16 {
     let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -90,6 +122,15 @@ pub fn line(id: &str, golden_name: &str, told: &Told<'_>) -> Option<String> {
             golden.wall_s
         )),
         Told::Mutant { recorded: true, .. } => None,
+        Told::Rewrite(record) => Some(format!(
+            "{id} · {}: {} ({:.1} s)",
+            record.rewrite,
+            match record.failed.first() {
+                Some(by) => format!("{} by {}", by.word.word(), by.case),
+                None => "every test passes it".to_string(),
+            },
+            record.wall_s
+        )),
         Told::Mutant { record, done, of, .. } => Some(format!(
             "{id} · {done}/{of} · {} {}: {} ({:.1} s)",
             place(record),
@@ -181,6 +222,7 @@ fn survivors(task: &Synthesis) -> String {
         };
         let _ = writeln!(text, "    {}", visible(&by));
     }
+    text.push_str(&over_fitted(task));
     let mut notes: Vec<String> = Vec::new();
     if !task.unprobed_hunks.is_empty() {
         let hunks = task.unprobed_hunks.iter().map(|hunk| format!("{}:{}", hunk.file, hunk.line));
@@ -198,13 +240,51 @@ fn survivors(task: &Synthesis) -> String {
     text
 }
 
-fn ending(document: &SynthesisDocument, folder: &Path) -> String {
+/// Tests that judge how golden is written, by case.
+fn over_fitted(task: &Synthesis) -> String {
+    let mut by_case: BTreeMap<(Suite, &str), Vec<(&str, &RejectedBy)>> = BTreeMap::new();
+    for record in &task.rewrites {
+        for by in &record.failed {
+            by_case.entry((by.suite, &by.case)).or_default().push((&record.rewrite, by));
+        }
+    }
+    let mut text = String::new();
+    if !by_case.is_empty() {
+        let _ = writeln!(text, "\n{}: over-fitted tests, which fail golden written anew", task.id);
+    }
+    for ((suite, case), failed) in by_case {
+        let _ = writeln!(text, "  {case} ({})", if suite == Suite::Probe { "probe" } else { "official" });
+        for (rewrite, by) in failed {
+            let said = if by.said.is_empty() { by.word.word() } else { &by.said };
+            let line = format!("fails {rewrite} at world size {}: {said}", by.world);
+            let _ = writeln!(text, "    {}", visible(&short(&line, 400)));
+        }
+    }
+    let flaky: BTreeSet<&str> =
+        task.rewrites.iter().flat_map(|record| &record.flaky).map(String::as_str).collect();
+    for case in flaky {
+        let _ = writeln!(text, "  {case} fails a rewrite of golden once and passes it once: it is flaky");
+    }
+    text
+}
+
+fn counts(document: &SynthesisDocument) -> String {
     let tried: usize = document.tasks.iter().map(|task| task.mutants.len()).sum();
     let seconds: f64 = document.tasks.iter().map(|task| task.trying_s).sum();
     let each = if tried == 0 { 0.0 } else { seconds / tried as f64 };
-    format!(
-        "\n{tried} mutants, {each:.2} s each in its session\nrun {} ({})\n",
-        document.run,
-        folder.display()
-    )
+    let mut text = format!("\n{tried} mutants, {each:.2} s each in its session");
+    let rewrites: Vec<_> = document.tasks.iter().flat_map(|task| &task.rewrites).collect();
+    if !rewrites.is_empty() {
+        let failed = rewrites.iter().filter(|record| !record.failed.is_empty()).count();
+        let _ = write!(text, "; {} of golden, ", counted(rewrites.len() as u32, "rewrite"));
+        let _ = match failed {
+            0 => write!(text, "passed by every test"),
+            some => write!(text, "{some} failed by a test"),
+        };
+    }
+    text
+}
+
+fn ending(document: &SynthesisDocument, folder: &Path) -> String {
+    format!("{}\nrun {} ({})\n", counts(document), document.run, folder.display())
 }
