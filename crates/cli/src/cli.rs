@@ -106,6 +106,9 @@ pub struct AcceptArgs {
     /// Run cases in shuffled order
     #[arg(long)]
     pub shuffle: bool,
+    /// Behaviour-preserving rewrites of golden that are tried at most, a task: all, a number, 0 for none
+    #[arg(long, value_name = "all|N", default_value = "8", value_parser = rewrites)]
+    pub rewrites: usize,
     /// Leave acceptance.json as it is
     #[arg(long)]
     pub no_write: bool,
@@ -248,15 +251,19 @@ pub struct RoundsLimits {
 /// With --agent a coding agent writes adversarial patches, probes, spec and contract instead, in rounds that an acceptance ends; the
 /// report on a round is what the next one begins with. Exits 1 where the last round is not accepted: the task stays as it was.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "\
 Examples:
   infradev synthesize packs/core/tasks/prefix-cache
   infradev synthesize packs/core --shard 1/4 --json > shard-1.json
+  infradev synthesize merge shard-1.json shard-2.json shard-3.json shard-4.json
   infradev synthesize packs/mine/tasks/offload --agent claude-code --model claude-sonnet-4-5 --rounds 4")]
 pub struct SynthesizeArgs {
+    #[command(subcommand)]
+    pub command: Option<SynthesizeCommand>,
     /// A pack's folder (with pack.toml), or the folder of a task in one
-    #[arg(value_name = "PACK|TASK")]
-    pub path: PathBuf,
+    #[arg(value_name = "PACK|TASK", required = true)]
+    pub path: Option<PathBuf>,
     /// Who writes what the task needs; see `infradev attempt --help` for agents
     #[arg(long, value_name = "AGENT", conflicts_with_all = ["shard", "skip_failing", "require"])]
     pub agent: Option<String>,
@@ -270,6 +277,9 @@ pub struct SynthesizeArgs {
     /// Leave out cases that golden itself fails, instead of stopping there
     #[arg(long)]
     pub skip_failing: bool,
+    /// Behaviour-preserving rewrites of golden that are tried at most, a task: all, a number, 0 for none
+    #[arg(long, value_name = "all|N", default_value = "8", value_parser = rewrites)]
+    pub rewrites: usize,
     /// Write mutants that probes alone reject into each task's adversarial/, one a kind and function
     #[arg(long, conflicts_with = "shard")]
     pub write: bool,
@@ -282,6 +292,29 @@ pub struct SynthesizeArgs {
     /// Mutants at once [default: one a core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub jobs: Option<u16>,
+    /// Print one JSON document instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum SynthesizeCommand {
+    Merge(MergeArgs),
+}
+
+/// Put the documents of all shards of one synthesis together, and count its strength anew
+///
+/// Reads what `infradev synthesize --shard K/N --json` printed. Nothing is run. Exits 4 where shards overlap, one is missing, or
+/// they are of different tasks, mutants or conditions.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  infradev synthesize merge shard-1.json shard-2.json
+  infradev synthesize merge shard-*.json --json > synthesis.json")]
+pub struct MergeArgs {
+    /// The documents of all shards, in any order
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
     /// Print one JSON document instead of a table
     #[arg(long)]
     pub json: bool,
@@ -356,6 +389,13 @@ pub struct ProbeGapsArgs {
     /// Tests beside those that the branch touches: files, folders, ids
     #[arg(value_name = "TESTS", last = true)]
     pub tests: Vec<String>,
+}
+
+fn rewrites(text: &str) -> Result<usize, String> {
+    if text == "all" {
+        return Ok(usize::MAX);
+    }
+    text.parse().map_err(|_| "a number of rewrites, or all".to_string())
 }
 
 fn shard(text: &str) -> Result<(u32, u32), String> {

@@ -10,7 +10,7 @@ use infradev_sandbox::Kind;
 use infradev_store::{Home, LoadedPack, Plan, RunEvent, RunFolder, Runs, Scratch, load_pack};
 
 use crate::cli::{AgentArgs, Global};
-use crate::progress::Shown;
+use crate::progress::{Shown, counted};
 use crate::report::{self, Failure};
 
 /// The store that a command uses.
@@ -87,9 +87,7 @@ impl Session {
             ));
         }
         if resumed && !self.quiet {
-            let done = std::fs::read_dir(run.path().join("trials")).map_or(0, Iterator::count);
-            let trials = if done == 1 { "1 trial is".to_string() } else { format!("{done} trials are") };
-            report::note(format!("resuming run {} ({trials} done)", run.id()));
+            report::note(format!("resuming run {} ({})", run.id(), done(run.path(), &plan.verb)));
         }
         Ok(run)
     }
@@ -132,6 +130,21 @@ impl Session {
         let command = std::env::args().collect();
         Plan { verb: verb.into(), pack: pack.pack.name.clone(), command, digest: digest.finish() }
     }
+}
+
+/// What a run has finished: `3 trials are done`, or mutants where the verb tries those.
+fn done(run: &Path, verb: &str) -> String {
+    let trials = std::fs::read_dir(run.join("trials")).map_or(0, Iterator::count);
+    let of_mutants = |name: &str| name.starts_with("mutants-") && name.ends_with(".jsonl");
+    let files = std::fs::read_dir(run).into_iter().flatten().flatten();
+    let journals = files.filter(|file| file.file_name().to_str().is_some_and(of_mutants));
+    let lines = |bytes: Vec<u8>| bytes.iter().filter(|byte| **byte == b'\n').count();
+    let mutants: usize = journals.filter_map(|file| std::fs::read(file.path()).ok()).map(lines).sum();
+    let tries_mutants = ["synthesize", "probe-gaps"].contains(&verb);
+    let (count, what) =
+        if mutants > 0 || (tries_mutants && trials == 0) { (mutants, "mutant") } else { (trials, "trial") };
+    let are = if count == 1 { "is" } else { "are" };
+    format!("{} {are} done", counted(u32::try_from(count).unwrap_or(u32::MAX), what))
 }
 
 /// Those of a pack's tasks that are asked for by id; all of them where none is.

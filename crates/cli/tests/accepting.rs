@@ -67,3 +67,93 @@ fn a_task_whose_prompt_gives_golden_away_or_leaves_out_what_probes_touch_is_not_
         ])
     );
 }
+
+/// Golden with a private function and a local name, and a probe that asks for that name.
+fn over_fitted() -> Ground {
+    let ground = Ground::new();
+    ground.write(
+        "pack/tasks/triple/golden.patch",
+        "\
+diff --git a/toy/model.py b/toy/model.py
+--- a/toy/model.py
++++ b/toy/model.py
+@@ -1,2 +1,11 @@
+ def double(x):
+     return 2 * x
++
++
++def _scaled(x, factor):
++    return factor * x
++
++
++def triple(x):
++    total = _scaled(x, 3)
++    return total
+",
+    );
+    ground.edit(
+        "pack/tasks/triple/adversarial/large-numbers.toml",
+        "find = \"return 3 * x\"",
+        "find = \"_scaled(x, 3)\"",
+    );
+    ground.edit(
+        "pack/tasks/triple/adversarial/large-numbers.toml",
+        "with = \"return 3 * x if x < 10 else 4 * x\"",
+        "with = \"_scaled(x, 3 if x < 10 else 4)\"",
+    );
+    let observer = ground.read("pack/tasks/triple/probes/observe_model.py");
+    let names = "\n\n@observer\ndef names(x):\n    from toy.model import triple\n\n    triple(x)\n    return {\"names\": list(triple.__code__.co_varnames)}\n";
+    ground.write("pack/tasks/triple/probes/observe_model.py", &(observer + names));
+    let judge = ground.read("pack/tasks/triple/probes/judge_model.py");
+    let case = "\n\n@case(worlds=[1], checks=\"numbers\")\ndef the_sum_is_called_total(worlds, rng):\n    w = worlds.open()\n    \
+                expect.true(\"total\" in w.observe(\"observe_model.names\", x=1)[0][\"names\"], \"it is called total\")\n";
+    ground.write("pack/tasks/triple/probes/judge_model.py", &(judge + case));
+    ground
+}
+
+#[test]
+fn a_probe_that_asks_how_golden_is_written_is_named_over_fitted_and_no_other() {
+    let ground = over_fitted();
+    let said = ground.infradev(&["accept", "pack", "--json", "--no-write"]).exits(1).json();
+    let task = &said["tasks"][0];
+    let found = task["over_fitted"].as_array().unwrap();
+    assert!(!found.is_empty(), "{task:#}");
+    for one in found {
+        assert_eq!(one["case"], "probes/judge_model.py::the_sum_is_called_total[world=1]", "{one}");
+        assert_eq!(one["world"], 1);
+    }
+    let renamed = "renamed-locals of toy/model.py::triple";
+    assert!(found.iter().any(|one| one["rewrite"] == renamed), "{found:?}");
+    let reasons = task["reasons"].as_array().unwrap();
+    let [reason] = &reasons[..] else { panic!("{reasons:?}") };
+    assert!(reason.as_str().unwrap().contains("the_sum_is_called_total[world=1] is over-fitted"), "{reason}");
+    let (tried, of) = (task["rewrites"]["tried"].as_u64().unwrap(), task["rewrites"]["of"].as_u64().unwrap());
+    assert!(2 <= tried && tried <= of, "{tried} of {of}");
+
+    // Fewer are tried where that is asked; without any, nothing is found.
+    let one = ground.infradev(&["accept", "pack", "--json", "--no-write", "--rewrites", "1"]).json();
+    assert_eq!(one["tasks"][0]["rewrites"]["tried"], 1);
+    let none =
+        ground.infradev(&["accept", "pack", "--json", "--no-write", "--rewrites", "0"]).exits(0).json();
+    assert_eq!(none["tasks"][0]["rewrites"]["tried"], 0);
+    assert_eq!(none["tasks"][0]["accepted"], true);
+    let said = ground.infradev(&["accept", "pack", "--rewrites", "some"]).exits(2);
+    assert!(said.err.contains("a number of rewrites, or all"), "{}", said.err);
+
+    // Synthesis says the same, in its sessions.
+    let said = ground.infradev(&["synthesize", "pack", "--json", "--rewrites", "all"]).exits(0).json();
+    let rewrites = said["tasks"][0]["rewrites"].as_array().unwrap();
+    assert_eq!(rewrites.len() as u64, of);
+    let renamed = rewrites.iter().find(|record| record["rewrite"] == renamed).unwrap();
+    assert_eq!(renamed["failed"][0]["suite"], "probe", "{renamed}");
+    for by in rewrites.iter().filter_map(|record| record["failed"].as_array()).flatten() {
+        assert_eq!(by["case"], "probes/judge_model.py::the_sum_is_called_total[world=1]", "{by}");
+    }
+    let said = ground.infradev(&["synthesize", "pack"]).exits(0);
+    assert!(said.out.contains("triple: over-fitted tests, which fail golden written anew"), "{}", said.out);
+    assert!(
+        said.out.contains("fails renamed-locals of toy/model.py::triple at world size 1"),
+        "{}",
+        said.out
+    );
+}

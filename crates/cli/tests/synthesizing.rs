@@ -111,28 +111,90 @@ fn candidates_are_written_as_adversarial_patches_that_acceptance_takes() {
     assert!(!again.err.contains("wrote"), "{}", again.err);
 }
 
+fn digests(document: &Value) -> Vec<String> {
+    let digest = |record: &Value| record["mutant"]["digest"].as_str().unwrap().to_string();
+    let mut found: Vec<String> = mutants(&document["tasks"][0]).iter().map(digest).collect();
+    found.sort();
+    found
+}
+
 #[test]
-fn shards_are_parts_of_the_whole() {
+fn shards_are_parts_of_the_whole_and_are_put_together_to_it() {
     let ground = ground();
-    let digests = |args: &[&str]| -> Vec<String> {
-        let document = ground.infradev(args).exits(0).json();
-        let task = document["tasks"][0].clone();
-        let mut found: Vec<String> = mutants(&task)
-            .iter()
-            .map(|record| record["mutant"]["digest"].as_str().unwrap().to_string())
-            .collect();
-        found.sort();
-        found
+    let synthesize = |more: &[&str]| {
+        let args = [&["synthesize", "pack", "--json"], more].concat();
+        let said = ground.infradev(&args).exits(0);
+        (said.json(), said.out)
     };
-    let whole = digests(&["synthesize", "pack", "--json"]);
-    let one = digests(&["synthesize", "pack", "--json", "--shard", "1/2"]);
-    let two = digests(&["synthesize", "pack", "--json", "--shard", "2/2"]);
-    let mut both = [one.clone(), two.clone()].concat();
+    let (whole, whole_text) = synthesize(&[]);
+    let (one, one_text) = synthesize(&["--shard", "1/2"]);
+    let (two, two_text) = synthesize(&["--shard", "2/2"]);
+    let mut both = [digests(&one), digests(&two)].concat();
     both.sort();
-    assert_eq!(both, whole);
-    assert!(!one.is_empty() && !two.is_empty());
+    assert_eq!(both, digests(&whole));
+    assert!(!digests(&one).is_empty() && !digests(&two).is_empty());
     let said = ground.infradev(&["synthesize", "pack", "--shard", "3/2"]).exits(2);
     assert!(said.err.contains("a shard is K/N with K from 1 to N"), "{}", said.err);
+
+    for (name, text) in [("whole.json", &whole_text), ("1.json", &one_text), ("2.json", &two_text)] {
+        ground.write(name, text);
+    }
+    let merged = ground.infradev(&["synthesize", "merge", "2.json", "1.json", "--json"]).exits(0).json();
+    let (merged_task, whole_task) = (&merged["tasks"][0], &whole["tasks"][0]);
+    assert_eq!(fates(merged_task), fates(whole_task));
+    for field in ["strength", "unprobed_hunks", "remarks", "inputs"] {
+        assert_eq!(merged_task[field], whole_task[field], "{field}");
+    }
+    assert!(merged_task["shard"].is_null());
+    let names = |task: &Value| -> Vec<String> {
+        let all = task["rewrites"].as_array().unwrap().iter();
+        all.map(|record| record["rewrite"].as_str().unwrap().to_string()).collect()
+    };
+    assert!(!names(whole_task).is_empty());
+    assert_eq!(names(merged_task), names(whole_task));
+    let said = ground.infradev(&["synthesize", "merge", "1.json", "2.json"]).exits(0);
+    assert!(said.out.contains("triple: mutants that pass the official tests"), "{}", said.out);
+
+    for (files, why) in [
+        (&["1.json"][..], "task triple: shard 2/2 is missing"),
+        (&["1.json", "1.json"], "1.json and 1.json are both shard 1/2 of task triple"),
+        (&["1.json", "whole.json"], "whole.json: task triple is no shard: it has all mutants"),
+        (&["1.json", "pack/pack.toml"], "pack/pack.toml: no document of `infradev synthesize --json`"),
+        (&["1.json", "3.json"], "3.json: No such file"),
+    ] {
+        let said = ground.infradev(&[&["synthesize", "merge"], files].concat()).exits(4);
+        assert!(said.err.contains(why), "{why}: {}", said.err);
+    }
+    ground.infradev(&["synthesize"]).exits(2);
+    ground.infradev(&["synthesize", "merge"]).exits(2);
+}
+
+#[test]
+fn a_case_that_answers_golden_differently_from_run_to_run_is_left_out_by_name() {
+    let ground = ground();
+    // Forty cases that pass by chance: that all of them answer alike twice is one in 10 ** 8.
+    let chance = "import random\n\nimport pytest\n\n\n@pytest.mark.parametrize(\"n\", range(40))\ndef test_by_chance(n):\n    \
+                  assert random.SystemRandom().random() < 0.5\n";
+    ground.write("pack/repo/tests/test_chance.py", chance);
+    let official = "official = [\"tests/test_model.py\", \"tests/test_chance.py\"]";
+    ground.edit("pack/tasks/triple/task.toml", "official = [\"tests/test_model.py\"]", official);
+    let document = ground.infradev(&["synthesize", "pack", "--skip-failing", "--json"]).exits(0).json();
+    let task = &document["tasks"][0];
+    let golden = &task["golden"][0];
+    let flaky: Vec<&str> =
+        golden["flaky"].as_array().unwrap().iter().map(|id| id.as_str().unwrap()).collect();
+    assert!(flaky.iter().all(|id| id.starts_with("tests/test_chance.py::test_by_chance[")), "{flaky:?}");
+    for record in mutants(task) {
+        let by = record["by"]["case"].as_str().unwrap_or_default();
+        assert!(!flaky.contains(&by), "{record}");
+    }
+    let remarks = task["remarks"].as_array().unwrap();
+    let told = |remark: &Value| {
+        let remark = remark.as_str().unwrap();
+        remark.contains("they answer differently from one run of golden to the next")
+            && remark.contains(flaky[0])
+    };
+    assert!(remarks.iter().any(told), "{remarks:?}");
 }
 
 fn tells_a_mutant(line: &str) -> bool {
@@ -162,7 +224,8 @@ async fn killed_it_goes_on_where_it_stopped_and_repeats_no_finished_mutant() {
     let last = Running::start(here, &args, &[]);
     pids.push(last.pid());
     let ended = last.end().await.exits(0);
-    assert!(ended.err.contains("resuming run"), "{}", ended.err);
+    let resumed = ended.err.lines().find(|line| line.starts_with("resuming run")).unwrap_or_default();
+    assert!(resumed.ends_with(" mutants are done)") && !resumed.contains("(0 "), "{}", ended.err);
     let document = ended.json();
     assert_eq!(fates(&document["tasks"][0]), calm_fates);
     // Each mutant stands in the journal once: none was tried again.

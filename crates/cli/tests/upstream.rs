@@ -119,3 +119,53 @@ fn of_4835_at_four_ranks_twenty_cases_pass_and_one_is_skipped_on_each() {
     assert_eq!(vectors, [vec![vec!["passed"; 4]; 20], vec![vec!["skipped"; 4]]].concat());
     upstream.grades("dbuffer", "base", "unresolved", counts([0, 20], [0, 20], [0, 0]));
 }
+
+/// The hunks that no official test notices. A crude script counted `__init__.py:222` of 3715 too: it took back the same two
+/// lines at 210 in its place.
+#[test]
+fn of_4705_3715_and_5860_the_hunks_that_behave_and_that_no_test_notices_are_named_and_no_other() {
+    let Some(upstream) = Upstream::found() else { return };
+    for (id, commit, hunks) in [
+        ("mup", "f58a3281fa80ca44efcd084f96880e55042be59f", &["megatron/core/optimizer/__init__.py:210"][..]),
+        (
+            "groups",
+            "27e312ca10a2dfdadabfdee4fe39a2172a6656d4",
+            &[
+                "megatron/core/optimizer/distrib_optimizer.py:902",
+                "megatron/core/optimizer/distrib_optimizer.py:904",
+                "megatron/core/optimizer/distrib_optimizer.py:906",
+                "megatron/training/training.py:990",
+            ],
+        ),
+        (
+            "prefix",
+            "3fe15193cf95c1c552b6a288fa0cb07c6b5aca24",
+            &[
+                "megatron/core/inference/contexts/dynamic_context.py:642",
+                "megatron/core/inference/contexts/dynamic_context.py:3329",
+            ],
+        ),
+    ] {
+        upstream.make(id, &["--commit", commit]);
+        let task = format!("megatron/tasks/{id}");
+        let document = upstream.infradev(&["synthesize", &task, "--json", "--rewrites", "0"]).json();
+        let found = &document["tasks"][0];
+        let unprobed: Vec<String> = found["unprobed_hunks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|hunk| format!("{}:{}", hunk["file"].as_str().unwrap(), hunk["line"]))
+            .collect();
+        println!("{id}: {}", found["strength"]);
+        assert_eq!(unprobed, hunks, "{id}");
+        let files = found["mutants"].as_array().unwrap().iter().filter(|record| {
+            record["mutant"]["operator"] == "take-back-file"
+                && matches!(record["fate"].as_str(), Some("survived" | "unreached"))
+        });
+        let files: Vec<&str> = files.map(|record| record["mutant"]["file"].as_str().unwrap()).collect();
+        // All that 4705 changes in training.py is one hunk: it stands above.
+        let expected: &[&str] =
+            if id == "groups" { &["megatron/core/optimizer/distrib_optimizer.py"] } else { &[] };
+        assert_eq!(files, expected, "{id}");
+    }
+}

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 
 use infradev_model::{CONTRACT_SCHEMA, ContractDocument, NameKind, SealedTask};
 use infradev_pycode::Module;
-use infradev_pycode::contract::{DraftedName, Interface, Leaks, SourceTree, Touched, TouchedAt, added};
+use infradev_pycode::contract::{
+    DraftedName, Interface, Leaks, SourceTree, Touched, TouchedAt, added, attribute_names,
+};
 use infradev_store::StoreError;
 
 use crate::derived::{DeriveError, GoldenChange};
@@ -21,8 +23,16 @@ pub struct ContractReading<'a> {
     official: Vec<(String, String)>,
     probes: Vec<(String, String)>,
     contract_text: String,
-    /// Every word of base's Python files, read when it is first asked for.
-    base_words: OnceCell<HashSet<String>>,
+    /// What base's Python files hold, read when it is first asked for.
+    base_words: OnceCell<BaseWords>,
+}
+
+/// Words of base's Python files.
+#[derive(Debug, Default)]
+struct BaseWords {
+    all: HashSet<String>,
+    /// Those that are names of attributes or methods somewhere.
+    attributes: HashSet<String>,
 }
 
 impl<'a> ContractReading<'a> {
@@ -127,6 +137,7 @@ impl<'a> ContractReading<'a> {
             tests,
             judges,
             base_has_word: &|word| self.base_has_word(word),
+            base_has_attribute: &|word| self.base_words().attributes.contains(word),
             golden_has_word: &|word| golden_words.contains(word),
         };
         ask(&interface, unread)
@@ -149,8 +160,12 @@ impl<'a> ContractReading<'a> {
 
     /// Whether a word stands in a Python file of base.
     fn base_has_word(&self, word: &str) -> bool {
-        let all = self.base_words.get_or_init(|| {
-            let mut all = HashSet::new();
+        self.base_words().all.contains(word)
+    }
+
+    fn base_words(&self) -> &BaseWords {
+        self.base_words.get_or_init(|| {
+            let mut found = BaseWords::default();
             let mut folders = vec![self.tree.clone()];
             while let Some(folder) = folders.pop() {
                 for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
@@ -160,13 +175,13 @@ impl<'a> ContractReading<'a> {
                     } else if path.extension().is_some_and(|end| end == "py")
                         && let Ok(text) = fs::read_to_string(&path)
                     {
-                        all.extend(words(&text).map(str::to_owned));
+                        found.all.extend(words(&text).map(str::to_owned));
+                        found.attributes.extend(attribute_names(&text).map(str::to_owned));
                     }
                 }
             }
-            all
-        });
-        all.contains(word)
+            found
+        })
     }
 }
 

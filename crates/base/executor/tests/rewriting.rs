@@ -27,7 +27,8 @@ fn the_core_tasks_goldens_are_rewritten_in_every_way_that_they_allow() {
         let mut kinds: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (number, rewritten) in all.rewritten.iter().enumerate() {
             kinds.entry(rewritten.kind.to_string()).or_default().push(rewritten.function.clone());
-            let patch = Patch::parse(&rewritten.patch).expect("a patch");
+            let bytes = change.rewritten(rewritten).expect("a submission");
+            let patch = Patch::parse(&bytes).expect("a patch");
             let folder = tempfile::tempdir().expect("a folder");
             let whole = folder.path().join("tree");
             trees.workspace(&base, &whole, Sharing::Private).expect("base's tree");
@@ -39,8 +40,7 @@ fn the_core_tasks_goldens_are_rewritten_in_every_way_that_they_allow() {
             if let Some(folder) = std::env::var_os("INFRADEV_REWRITES") {
                 let folder = Path::new(&folder).join(format!("{number:03}-{}", rewritten.kind));
                 std::fs::create_dir_all(&folder).expect("a folder");
-                std::fs::write(folder.join(format!("{}.patch", task.id())), &rewritten.patch)
-                    .expect("a patch");
+                std::fs::write(folder.join(format!("{}.patch", task.id())), &bytes).expect("a patch");
             }
         }
         told += &format!("{}: {}\n", task.id(), all.rewritten.len());

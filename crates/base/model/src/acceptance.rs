@@ -61,6 +61,31 @@ pub struct AdversarialFinding {
     pub by: Option<String>,
 }
 
+/// A probe case that does not pass a behaviour-preserving rewrite of golden: it judges how golden is written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OverFitted {
+    /// The case's id.
+    pub case: String,
+    /// World size.
+    pub world: u32,
+    /// The rewrite: `renamed-locals of ministack/moe.py::Layer.forward`.
+    pub rewrite: String,
+    /// What the case made of it, twice.
+    pub word: Word,
+    /// The exception and the first line of its message, where there is one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub said: String,
+}
+
+/// How many behaviour-preserving rewrites of golden were tried.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RewriteCount {
+    /// Tried.
+    pub tried: u32,
+    /// All that golden allows.
+    pub of: u32,
+}
+
 /// The last acceptance of a task: `acceptance.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Acceptance {
@@ -90,6 +115,12 @@ pub struct Acceptance {
     pub existence_only: Vec<String>,
     /// Hunks of golden that, taken back alone, change the AST and that no test notices.
     pub unprobed_hunks: Vec<HunkAt>,
+    /// Behaviour-preserving rewrites of golden; none where the record is older than they are.
+    #[serde(default)]
+    pub rewrites: RewriteCount,
+    /// Probe cases that fail one of them, with each that they fail.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub over_fitted: Vec<OverFitted>,
     /// Why it was not accepted.
     pub reasons: Vec<String>,
     /// What a reader should know although it does not decide.

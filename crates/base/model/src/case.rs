@@ -253,6 +253,21 @@ pub struct CaseResult {
 }
 
 impl CaseResult {
+    /// What it said where it did not pass: the exception and the first line of its message, else the word.
+    pub fn said(&self) -> String {
+        let worst = self.vector.iter().find(|entry| entry.detail.is_some());
+        let Some(RankOutcome { detail: Some(detail), outcome }) = worst else {
+            return self.vector.first().map_or(String::new(), |entry| entry.outcome.word().to_string());
+        };
+        let line = detail.message.lines().next().unwrap_or_default();
+        match (detail.exception.is_empty(), line.is_empty()) {
+            (true, true) => outcome.word().to_string(),
+            (true, false) => line.to_string(),
+            (false, true) => detail.exception.clone(),
+            (false, false) => format!("{}: {line}", detail.exception),
+        }
+    }
+
     /// The outcomes alone.
     pub fn outcomes(&self) -> Vec<Outcome> {
         self.vector.iter().map(|entry| entry.outcome).collect()

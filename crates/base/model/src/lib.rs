@@ -16,6 +16,7 @@ mod prompt;
 mod rounds;
 mod run;
 mod schemas;
+mod shards;
 mod submission;
 mod synthesis;
 mod task;
@@ -23,8 +24,8 @@ mod trial;
 mod verdict;
 
 pub use acceptance::{
-    ACCEPTANCE_SCHEMA, AcceptDocument, Acceptance, AdversarialFinding, HunkAt, OfficialCount, ProbeCase,
-    Role, flake_bound,
+    ACCEPTANCE_SCHEMA, AcceptDocument, Acceptance, AdversarialFinding, HunkAt, OfficialCount, OverFitted,
+    ProbeCase, RewriteCount, Role, flake_bound,
 };
 pub use agent::{
     AGENT_SCHEMA, AgentInstall, AgentModel, AgentRun, AgentSkills, AgentSpec, OutputFormat, PLACEHOLDERS,
@@ -49,12 +50,13 @@ pub use prompt::{Arm, PROMPT_SCHEMA, PartKind, Prompt, PromptError, PromptPart, 
 pub use rounds::{AgentRole, Ignored, ROUNDS_SCHEMA, Round, RoundsDocument, Step};
 pub use run::{RUN_SCHEMA, Run};
 pub use schemas::schemas;
+pub use shards::ShardError;
 pub use submission::{
     AgentUsed, AttemptDocument, Ending, Lookup, Metered, SUBMISSION_SCHEMA, SkippedFile, SubmissionRecord,
     Tokens,
 };
 pub use synthesis::{
-    Fate, Gap, GapMutant, GapsDocument, GoldenControl, MutantRecord, PassedOver, RejectedBy,
+    Fate, Gap, GapMutant, GapsDocument, GoldenControl, MutantRecord, PassedOver, RejectedBy, RewriteRecord,
     SYNTHESIS_SCHEMA, Share, Strength, Synthesis, SynthesisDocument,
 };
 pub use task::{

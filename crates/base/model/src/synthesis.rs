@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::acceptance::HunkAt;
 use crate::case::{Suite, Word};
+use crate::digest::Digest;
 use crate::mutant::Mutant;
 
 /// The schema version of `infradev synthesize --json`.
@@ -104,6 +105,25 @@ impl MutantRecord {
     }
 }
 
+/// A behaviour-preserving rewrite of golden, and the tests that do not pass it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RewriteRecord {
+    /// What it is called: `renamed-locals of ministack/moe.py::Layer.forward`.
+    pub rewrite: String,
+    /// Official cases that reach its lines, over all world sizes.
+    pub official_reach: u32,
+    /// Probe cases that reach its lines, over all world sizes.
+    pub probe_reach: u32,
+    /// Cases that fail it twice: they judge how golden is written, not what it does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<RejectedBy>,
+    /// Cases that fail it once and pass it once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flaky: Vec<String>,
+    /// Seconds that trying it took.
+    pub wall_s: f64,
+}
+
 /// How golden itself fared under a suite, at one world size: the unmutated control.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GoldenControl {
@@ -116,6 +136,9 @@ pub struct GoldenControl {
     /// Cases that golden does not pass, left out by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
+    /// Cases that answer differently from one run of golden to the next, left out by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flaky: Vec<String>,
     /// Seconds that one run of the suite took.
     pub wall_s: f64,
 }
@@ -187,6 +210,9 @@ pub struct Synthesis {
     /// `k/n` where this is one shard of the mutants.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<String>,
+    /// Digest of task, environment, devices and of all mutants and rewrites: the same for each shard of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inputs: Option<Digest>,
     /// Golden first.
     pub golden: Vec<GoldenControl>,
     /// Each mutant, in the order of files and lines.
@@ -196,6 +222,9 @@ pub struct Synthesis {
     /// Hunks of golden that change the syntax tree and that, taken back alone, no test notices, but for those listed as
     /// equivalent.
     pub unprobed_hunks: Vec<HunkAt>,
+    /// Behaviour-preserving rewrites of golden that were tried.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rewrites: Vec<RewriteRecord>,
     /// Files of the change that no mutants were made of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub passed_over: Vec<PassedOver>,
@@ -207,6 +236,39 @@ pub struct Synthesis {
 }
 
 impl Synthesis {
+    /// What stands in the order of files and lines, what it comes to, and the remarks that count it. `self` has its records;
+    /// `others` are remarks of another kind.
+    pub fn counted(mut self, others: Vec<String>) -> Synthesis {
+        self.mutants.sort_by(|a, b| {
+            let key =
+                |r: &MutantRecord| (r.mutant.file.clone(), r.mutant.start, r.mutant.end, r.mutant.operator);
+            key(a).cmp(&key(b))
+        });
+        self.rewrites.sort_by(|a, b| a.rewrite.cmp(&b.rewrite));
+        let taken_back = |r: &&MutantRecord| r.mutant.operator == crate::Operator::TakeBackHunk;
+        let unprobed = self.mutants.iter().filter(taken_back).filter(|record| record.fate.survives());
+        self.unprobed_hunks =
+            unprobed.map(|r| HunkAt { file: r.mutant.file.clone(), line: r.mutant.line }).collect();
+        self.strength = Strength::of(&self.mutants);
+        self.trying_s = self.mutants.iter().map(|record| record.wall_s).sum();
+        self.remarks = others;
+        self.remarks.extend(self.counts());
+        self
+    }
+
+    /// Remarks that follow from the mutants alone.
+    pub(crate) fn counts(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
+        if self.mutants.is_empty() {
+            remarks.push("no mutant can be made of this change".to_string());
+        }
+        let unreached = self.mutants.iter().filter(|record| record.fate == Fate::Unreached).count();
+        if unreached > 0 {
+            remarks.push(format!("{unreached} of the mutants stand in lines that no test runs"));
+        }
+        remarks
+    }
+
     /// Mutants that pass the official tests, whether a probe rejects them or not, but for those that are listed as equivalent
     /// and that nothing rejects.
     pub fn survivors(&self) -> impl Iterator<Item = &MutantRecord> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use infradev_model::{Contract, ContractFinding};
 use infradev_pycode::Module;
-use infradev_pycode::contract::{AddedKind, Interface, Leaks, SourceTree, Touched, added};
+use infradev_pycode::contract::{AddedKind, Interface, Leaks, SourceTree, Touched, added, attribute_names};
 use proptest::prelude::*;
 
 type Files = BTreeMap<&'static str, &'static str>;
@@ -21,7 +21,7 @@ fn before() -> Files {
             "src/pkg/run.py",
             "import os\ndef start(size):\n    return {'size': size, 'home': os.environ['HOME']}\n",
         ),
-        ("src/pkg/args.py", "def parser(p):\n    p.add_argument('--size', type=int)\n"),
+        ("src/pkg/args.py", "def parser(p):\n    p.add_argument('--size', type=int)\n    gone = p\n"),
     ])
 }
 
@@ -40,7 +40,7 @@ fn after() -> Files {
         ),
         (
             "src/pkg/args.py",
-            "def parser(p):\n    p.add_argument('--size', type=int)\n    p.add_argument('--be-fast', action='store_true')\n",
+            "def parser(p):\n    p.add_argument('--size', type=int)\n    p.add_argument('--be-fast', action='store_true')\n    gone = p\n",
         ),
         (
             "src/pkg/extra.py",
@@ -80,6 +80,7 @@ fn lint(test: &str, contract: &str) -> Vec<String> {
             tests: vec![Touched::of(&module)],
             judges: Vec::new(),
             base_has_word: &|word| has(&old, word),
+            base_has_attribute: &|word| old.iter().any(|text| attribute_names(text).any(|name| name == word)),
             golden_has_word: &|word| has(&new, word),
         };
         let shown = |finding: &ContractFinding| format!("{:?} {finding}", finding.rule);
@@ -167,6 +168,38 @@ fn an_object_bound_to_two_things_is_neither() {
     let module = Module::parse("t.py", clear).expect("a test");
     let typed = Touched::of(&module).typed;
     assert_eq!(typed.keys().next(), Some(&("pkg.Config".to_owned(), "size_of".to_owned())));
+}
+
+#[test]
+fn what_is_reached_from_an_object_of_the_tree_is_touched_by_a_name_that_is_new_to_it() {
+    let missing = |test: &str| -> bool {
+        let found = lint(test, "");
+        found.iter().any(|finding| finding.contains("`pkg.extra.Base.gone`"))
+    };
+    // Base has a variable of that name; an attribute of it is golden's alone.
+    for way in [
+        "for block in start(1):\n    block.gone\n",
+        "for i, block in enumerate(start(1)):\n    assert block.gone\n",
+        "def test():\n    pool = start(1)\n    assert all(block.gone == 1 for block in pool.blocks)\n",
+        "with start(1).lease() as block:\n    print(block.gone)\n",
+        "first, *rest = start(1)\nprint(first.gone)\n",
+        "pool = start(1)\nprint(pool.blocks[0].gone)\n",
+        "class T:\n    def setup(self):\n        self.pool = start(1)\n    def test(self):\n        for block in self.pool.blocks:\n            block.gone\n",
+        "@fixture\ndef pool():\n    return start(1)\ndef test(pool):\n    a, b = zip(pool.blocks, [1])\n    b.gone\n",
+    ] {
+        let test = format!("from pkg.run import start\n{way}");
+        assert!(missing(&test), "{test}");
+    }
+    // Another's, the test's own, bound to two things, or of a word that base's attributes know.
+    for other in [
+        "import torch\nfor block in torch.blocks(3):\n    block.gone\n",
+        "from pkg.run import start\nfor block in start(1):\n    block.gone = 1\n    block.gone\n",
+        "from pkg.run import start\nfor block in start(1):\n    block = other(block)\n    block.gone\n",
+        "from pkg.run import start\ndef test(blocks):\n    for block in blocks:\n        block.gone\n",
+        "from pkg.run import start\nfor block in start(1):\n    block.environ\n",
+    ] {
+        assert!(!missing(other), "{other}");
+    }
 }
 
 #[test]

@@ -20,6 +20,7 @@ pub async fn run(global: &Global, args: AcceptArgs) -> Result<ExitCode, Failure>
     let more = [
         ("runs", args.runs.unwrap_or(0).to_le_bytes().to_vec()),
         ("shuffle", vec![u8::from(args.shuffle)]),
+        ("rewrites", args.rewrites.to_string().into_bytes()),
         ("write", vec![u8::from(!args.no_write)]),
     ];
     let plan = session.plan("accept", &pack, &more);
@@ -29,6 +30,7 @@ pub async fn run(global: &Global, args: AcceptArgs) -> Result<ExitCode, Failure>
         tasks: session::tasks(pack),
         runs: args.runs,
         shuffled: args.shuffle,
+        rewrites: args.rewrites,
         write: !args.no_write,
     };
     let progress = Arc::clone(&session.progress);

@@ -19,16 +19,18 @@ use crate::tables::{Cell, Table};
 type Refused = Box<dyn Classified + Send + Sync>;
 
 /// Goes through the rounds of one task. Exits 1 where the last one is not accepted.
-pub async fn run(global: &Global, args: SynthesizeArgs, agent: &str) -> Result<ExitCode, Failure> {
+pub async fn run(
+    global: &Global,
+    args: &SynthesizeArgs,
+    path: &Path,
+    agent: &str,
+) -> Result<ExitCode, Failure> {
     let session = Session::new(global, args.sandbox.into(), super::synthesize::jobs(args.jobs))?;
-    let pack = session.load(&args.path)?;
+    let pack = session.load(path)?;
     if pack.tasks.len() != 1 {
         let ids: Vec<&str> = pack.tasks.iter().map(|task| task.task.id()).collect();
-        let what = format!(
-            "an agent writes for one task at a time, and {} holds {}",
-            args.path.display(),
-            ids.len()
-        );
+        let what =
+            format!("an agent writes for one task at a time, and {} holds {}", path.display(), ids.len());
         return Err(Failure::usage(what).hint(format!("give the folder of one: {}", ids.join(", "))));
     }
     let asked = &args.asked;
@@ -48,13 +50,15 @@ pub async fn run(global: &Global, args: SynthesizeArgs, agent: &str) -> Result<E
     let more = [
         ("agent", serde_json::to_vec(&plan.agent.spec).unwrap_or_default()),
         ("asked", format!("{:?} {:?} {}", plan.model, plan.command, plan.rounds).into_bytes()),
+        ("rewrites", args.rewrites.to_string().into_bytes()),
     ];
     let run_plan = session.plan("synthesize", &pack, &more);
     let executor = session.executor()?;
     let run = session.start(&run_plan)?;
     let Some(task) = session::tasks(pack).into_iter().next() else { return Ok(ExitCode::SUCCESS) };
     let accept = async |task: Arc<SealedTask>| -> Result<Acceptance, Refused> {
-        let plan = AcceptPlan { tasks: vec![task], runs: None, shuffled: false, write: false };
+        let rewrites = args.rewrites;
+        let plan = AcceptPlan { tasks: vec![task], runs: None, shuffled: false, rewrites, write: false };
         let told = infradev_accept::run(&executor, &run, &plan, &|_: &Acceptance| ()).await;
         let mut document = told.map_err(|error| -> Refused { Box::new(error) })?;
         Ok(document.tasks.remove(0))

@@ -1,5 +1,6 @@
 //! `infradev synthesize`.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::Path;
 use std::process::ExitCode;
@@ -7,11 +8,12 @@ use std::sync::Arc;
 
 use infradev_executor::base_tree;
 use infradev_model::{
-    Fate, MutantRecord, Operator, SYNTHESIS_SCHEMA, Share, Suite, Synthesis, SynthesisDocument, Word,
+    Fate, MutantRecord, Operator, RejectedBy, SYNTHESIS_SCHEMA, Share, Suite, Synthesis, SynthesisDocument,
+    Word,
 };
 use infradev_synthesize::funnel::{self, FunnelPlan, Mutations, Told};
 
-use crate::cli::{Global, MutantRequirement, SynthesizeArgs};
+use crate::cli::{Global, MergeArgs, MutantRequirement, SynthesizeArgs, SynthesizeCommand};
 use crate::progress::counted;
 use crate::report::{self, Failure, visible};
 use crate::session::{self, Session};
@@ -19,14 +21,19 @@ use crate::tables::{Cell, Table, short};
 
 /// Tries every mutant of each task.
 pub async fn run(global: &Global, args: SynthesizeArgs) -> Result<ExitCode, Failure> {
-    if let Some(agent) = args.agent.clone() {
-        return super::rounds::run(global, args, &agent).await;
+    if let Some(SynthesizeCommand::Merge(asked)) = &args.command {
+        return merge(asked);
+    }
+    let Some(path) = &args.path else { return Err(Failure::usage("name a pack or a task")) };
+    if let Some(agent) = &args.agent {
+        return super::rounds::run(global, &args, path, agent).await;
     }
     let session = Session::new(global, args.sandbox.into(), jobs(args.jobs))?;
-    let pack = session.load(&args.path)?;
+    let pack = session.load(path)?;
     let more = [
         ("shard", format!("{:?}", args.shard).into_bytes()),
         ("skip failing", vec![u8::from(args.skip_failing)]),
+        ("rewrites", args.rewrites.to_string().into_bytes()),
     ];
     let plan = session.plan("synthesize", &pack, &more);
     let mut tasks = Vec::new();
@@ -44,6 +51,7 @@ pub async fn run(global: &Global, args: SynthesizeArgs) -> Result<ExitCode, Fail
         let ready = executor.ready(task).await?;
         let plan = FunnelPlan {
             mutations,
+            rewrites: funnel::rewrites_of(&ready, args.rewrites)?,
             shard: args.shard,
             skip_failing: args.skip_failing,
             only: Default::default(),
@@ -84,6 +92,30 @@ fn all_rejected(document: &SynthesisDocument) -> bool {
     document.tasks.iter().all(|task| task.gaps().next().is_none() && task.wrong_listings().next().is_none())
 }
 
+/// Puts the documents of shards together.
+fn merge(args: &MergeArgs) -> Result<ExitCode, Failure> {
+    let mut shards = Vec::new();
+    for file in &args.files {
+        let name = file.display().to_string();
+        let wrong = |error: &dyn std::fmt::Display| Failure::bad_input(format!("{name}: {error}"));
+        let bytes = std::fs::read(file).map_err(|error| wrong(&error))?;
+        let document: SynthesisDocument = serde_json::from_slice(&bytes).map_err(|error| {
+            wrong(&format!("no document of `infradev synthesize --json`: {error}"))
+                .hint("give what `infradev synthesize --shard K/N --json` printed")
+        })?;
+        shards.push((name, document));
+    }
+    let document = SynthesisDocument::merged(&shards)?;
+    if args.json {
+        report::print_json(&document)?;
+    } else {
+        report::print(
+            text(&document) + &counts(&document) + &format!("\nruns {}\n", visible(&document.run)),
+        )?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Sessions at once: as many as asked for, else one a core.
 pub fn jobs(asked: Option<u16>) -> u16 {
     let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -104,6 +136,15 @@ pub fn line(id: &str, golden_name: &str, told: &Told<'_>) -> Option<String> {
             golden.wall_s
         )),
         Told::Mutant { recorded: true, .. } => None,
+        Told::Rewrite(record) => Some(format!(
+            "{id} · {}: {} ({:.1} s)",
+            record.rewrite,
+            match record.failed.first() {
+                Some(by) => format!("{} by {}", by.word.word(), by.case),
+                None => "every test passes it".to_string(),
+            },
+            record.wall_s
+        )),
         Told::Mutant { record, done, of, .. } => Some(format!(
             "{id} · {done}/{of} · {} {}: {} ({:.1} s)",
             place(record),
@@ -232,6 +273,7 @@ fn rejected_by(record: &MutantRecord, probed: bool) -> String {
 
 fn notes(task: &Synthesis) -> String {
     let mut text = String::new();
+    text.push_str(&over_fitted(task));
     let mut notes: Vec<String> = Vec::new();
     if !task.unprobed_hunks.is_empty() {
         let hunks = task.unprobed_hunks.iter().map(|hunk| format!("{}:{}", hunk.file, hunk.line));
@@ -249,13 +291,51 @@ fn notes(task: &Synthesis) -> String {
     text
 }
 
-fn ending(document: &SynthesisDocument, folder: &Path) -> String {
+/// Tests that judge how golden is written, by case.
+fn over_fitted(task: &Synthesis) -> String {
+    let mut by_case: BTreeMap<(Suite, &str), Vec<(&str, &RejectedBy)>> = BTreeMap::new();
+    for record in &task.rewrites {
+        for by in &record.failed {
+            by_case.entry((by.suite, &by.case)).or_default().push((&record.rewrite, by));
+        }
+    }
+    let mut text = String::new();
+    if !by_case.is_empty() {
+        let _ = writeln!(text, "\n{}: over-fitted tests, which fail golden written anew", task.id);
+    }
+    for ((suite, case), failed) in by_case {
+        let _ = writeln!(text, "  {case} ({})", if suite == Suite::Probe { "probe" } else { "official" });
+        for (rewrite, by) in failed {
+            let said = if by.said.is_empty() { by.word.word() } else { &by.said };
+            let line = format!("fails {rewrite} at world size {}: {said}", by.world);
+            let _ = writeln!(text, "    {}", visible(&short(&line, 400)));
+        }
+    }
+    let flaky: BTreeSet<&str> =
+        task.rewrites.iter().flat_map(|record| &record.flaky).map(String::as_str).collect();
+    for case in flaky {
+        let _ = writeln!(text, "  {case} fails a rewrite of golden once and passes it once: it is flaky");
+    }
+    text
+}
+
+fn counts(document: &SynthesisDocument) -> String {
     let tried: usize = document.tasks.iter().map(|task| task.mutants.len()).sum();
     let seconds: f64 = document.tasks.iter().map(|task| task.trying_s).sum();
     let each = if tried == 0 { 0.0 } else { seconds / tried as f64 };
-    format!(
-        "\n{tried} mutants, {each:.2} s each in its session\nrun {} ({})\n",
-        document.run,
-        folder.display()
-    )
+    let mut text = format!("\n{tried} mutants, {each:.2} s each in its session");
+    let rewrites: Vec<_> = document.tasks.iter().flat_map(|task| &task.rewrites).collect();
+    if !rewrites.is_empty() {
+        let failed = rewrites.iter().filter(|record| !record.failed.is_empty()).count();
+        let _ = write!(text, "; {} of golden, ", counted(rewrites.len() as u32, "rewrite"));
+        let _ = match failed {
+            0 => write!(text, "passed by every test"),
+            some => write!(text, "{some} failed by a test"),
+        };
+    }
+    text
+}
+
+fn ending(document: &SynthesisDocument, folder: &Path) -> String {
+    format!("{}\nrun {} ({})\n", counts(document), document.run, folder.display())
 }

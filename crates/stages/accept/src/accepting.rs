@@ -15,6 +15,7 @@ use infradev_store::{RunFolder, StoreError, canary_breaches, save_acceptance};
 use infradev_trial::{StopRule, Twins};
 
 use crate::evidence::{Evidence, WorldEvidence};
+use crate::rewrites::{RewriteTrials, Rewrites};
 
 /// Runs of each adversarial patch, where N allows: what differs between them is unstable.
 const ADVERSARIAL_RUNS: u32 = 3;
@@ -28,6 +29,8 @@ pub struct AcceptPlan {
     pub runs: Option<u32>,
     /// Whether cases run in shuffled order.
     pub shuffled: bool,
+    /// Behaviour-preserving rewrites of golden that are tried at most, a task.
+    pub rewrites: usize,
     /// Whether `acceptance.json` is written into the task's folder.
     pub write: bool,
 }
@@ -102,7 +105,7 @@ async fn accept(
 ) -> Result<Acceptance, AcceptError> {
     let ready = executor.ready(task).await?;
     let runs = plan.runs.unwrap_or(ready.task.public.spec.acceptance.runs).max(1);
-    let patches = Patches::of(&ready)?;
+    let patches = Patches::of(&ready, plan.rewrites)?;
     let contract = ContractReading::of(&ready.task, &ready.tree.path)?.document().findings;
     let canary = canary_breaches(&ready.task)?;
     let accepting = Accepting { executor, run, ready: &ready, runs, shuffled: plan.shuffled };
@@ -125,6 +128,7 @@ async fn accept(
         runs,
         shuffled: plan.shuffled,
         worlds,
+        rewrites: patches.rewrites.count(),
         contract,
         canary,
     };
@@ -137,10 +141,11 @@ struct Patches {
     keep_init: Option<Vec<u8>>,
     adversarial: BTreeMap<String, Vec<u8>>,
     hunks: Vec<TakenBack>,
+    rewrites: Rewrites,
 }
 
 impl Patches {
-    fn of(ready: &ReadyTask) -> Result<Patches, DeriveError> {
+    fn of(ready: &ReadyTask, rewrites: usize) -> Result<Patches, DeriveError> {
         let change = GoldenChange::of(ready)?;
         let hollow = change.hollow(Variant::Full)?;
         let keep_init = change.hollow(Variant::KeepInit)?.filter(|patch| Some(patch) != hollow.as_ref());
@@ -148,7 +153,10 @@ impl Patches {
         for spec in &ready.task.adversarial {
             adversarial.insert(spec.name.clone(), change.adversarial(spec)?);
         }
-        Ok(Patches { hollow, keep_init, adversarial, hunks: change.hunks()? })
+        // Without probes there is nothing to be over-fitted.
+        let rewrites = if ready.task.probes.is_empty() { 0 } else { rewrites };
+        let rewrites = Rewrites::of(&change, rewrites)?;
+        Ok(Patches { hollow, keep_init, adversarial, hunks: change.hunks()?, rewrites })
     }
 }
 
@@ -190,6 +198,9 @@ impl Accepting<'_> {
             Ok::<_, AcceptError>((taken.at.clone(), result))
         });
         let hunks = try_join_all(trials).await?;
+        let rewrites = patches.rewrites.tried.iter();
+        let trials = rewrites.map(|(name, patch)| self.rewrite(name, patch, world, &calibration));
+        let rewrites = try_join_all(trials).await?;
         Ok(WorldEvidence {
             world,
             golden: calibrated.golden,
@@ -198,8 +209,35 @@ impl Accepting<'_> {
             keep_init,
             adversarial,
             hunks,
+            rewrites,
             calibration,
         })
+    }
+
+    /// Tries a rewrite once; once more where a case does not pass it, so that a flaky case is not taken for an over-fitted one.
+    async fn rewrite(
+        &self,
+        name: &str,
+        patch: &[u8],
+        world: u32,
+        calibration: &Calibration,
+    ) -> Result<RewriteTrials, AcceptError> {
+        let rejects = rejects(calibration);
+        let mut trials = Vec::new();
+        for repeat in 0..2 {
+            // It never ends early: which cases fail is what is asked.
+            let whole: StopRule = Arc::new(|_: &CaseResult| false);
+            let trial = self.trial(name.to_string(), patch, world, calibration, repeat, Some(whole)).await?;
+            let passes = calibration
+                .cases
+                .iter()
+                .all(|known| trial.cases.iter().any(|case| case.case == known.case && !rejects(case)));
+            trials.push(trial);
+            if passes {
+                break;
+            }
+        }
+        Ok(RewriteTrials { name: name.to_string(), trials })
     }
 
     async fn optional(

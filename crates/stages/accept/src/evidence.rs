@@ -4,9 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use infradev_model::{
     ACCEPTANCE_SCHEMA, Acceptance, AdversarialFinding, Calibration, CaseId, ContractFinding, Digest, HunkAt,
-    OfficialCount, ProbeCase, Rejection, Role, SealedTask, Suite, TrialResult, Word, flake_bound, merge,
+    OfficialCount, ProbeCase, Rejection, RewriteCount, Role, SealedTask, Suite, TrialResult, Word,
+    flake_bound, merge,
 };
 use infradev_store::CanaryBreach;
+
+use crate::rewrites::{Fit, RewriteTrials};
 
 /// What was tried at one world size.
 pub(crate) struct WorldEvidence {
@@ -18,6 +21,7 @@ pub(crate) struct WorldEvidence {
     pub keep_init: Option<TrialResult>,
     pub adversarial: BTreeMap<String, Vec<TrialResult>>,
     pub hunks: Vec<(HunkAt, TrialResult)>,
+    pub rewrites: Vec<RewriteTrials>,
 }
 
 /// All that was tried of a task.
@@ -30,6 +34,8 @@ pub(crate) struct Evidence<'a> {
     pub runs: u32,
     pub shuffled: bool,
     pub worlds: Vec<WorldEvidence>,
+    /// Rewrites of golden.
+    pub rewrites: RewriteCount,
     /// What is wrong with the contract and with what an agent reads.
     pub contract: Vec<ContractFinding>,
     /// Files that lack the pack's canary, or have it and should not.
@@ -37,7 +43,7 @@ pub(crate) struct Evidence<'a> {
 }
 
 impl WorldEvidence {
-    fn word(&self, trial: &TrialResult, case: &CaseId) -> Word {
+    pub(crate) fn word(&self, trial: &TrialResult, case: &CaseId) -> Word {
         let golden = self.calibration.cases.iter().find(|known| known.case == *case);
         let found = trial.cases.iter().find(|found| found.case == *case);
         match (golden, found) {
@@ -124,6 +130,9 @@ impl Evidence<'_> {
         let (adversarial, unstable) = self.adversarial(&mut reasons);
         let existence_only = existence_only(&cases);
         self.roles(&cases, &existence_only, &mut reasons);
+        let fit = Fit::of(&self.worlds);
+        reasons.extend(fit.reasons);
+        remarks.extend(fit.remarks);
         let unprobed_hunks = self.unprobed();
         if !unprobed_hunks.is_empty() {
             remarks.push(format!(
@@ -166,6 +175,8 @@ impl Evidence<'_> {
             unstable,
             existence_only,
             unprobed_hunks,
+            rewrites: self.rewrites,
+            over_fitted: fit.over_fitted,
             reasons,
             remarks,
             cases,

@@ -2,5 +2,6 @@
 
 mod accepting;
 mod evidence;
+mod rewrites;
 
 pub use accepting::{AcceptError, AcceptPlan, OnAccept, run};

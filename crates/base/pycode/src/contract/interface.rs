@@ -25,6 +25,8 @@ pub struct Interface<'a> {
     pub judges: Vec<Touched>,
     /// Whether a word stands anywhere in base's Python files: an attribute of that name may be another's.
     pub base_has_word: &'a dyn Fn(&str) -> bool,
+    /// Whether base's Python files know an attribute or method of that name.
+    pub base_has_attribute: &'a dyn Fn(&str) -> bool,
     /// Whether a word stands in a Python file that golden changes.
     pub golden_has_word: &'a dyn Fn(&str) -> bool,
 }
@@ -128,6 +130,7 @@ impl Interface<'_> {
                 self.imported(test, &name.object)
                     .or_else(|| self.accessed(test, &name.object, word))
                     .or_else(|| self.called(test, record?, word))
+                    .or_else(|| owner.as_ref().and_then(|_| self.reached(test, word)))
                     .or_else(|| {
                         if owner.is_none() || !is_word_of_its_own() || test.own.contains_key(word) {
                             return None;
@@ -171,6 +174,20 @@ impl Interface<'_> {
                 self.golden.resolve(&format!("{made_by}.{word}")).as_ref() == Some(object)
             })
             .map(|(_, line)| Evidence::exact(*line))
+    }
+
+    /// An attribute, new to the tree, of something that is reached from an object of the tree: a loop's variable, what is unpacked,
+    /// what `with` binds. Its class is not known, so the name decides.
+    fn reached(&self, test: &Touched, word: &str) -> Option<Evidence> {
+        if test.own.contains_key(word) || (self.base_has_attribute)(word) {
+            return None;
+        }
+        let mut accesses = test.within.iter().filter(|((_, attribute), _)| attribute == word);
+        accesses.find(|((made_by, _), _)| self.golden.resolve(made_by).is_some()).map(|(_, line)| Evidence {
+            path: None,
+            line: *line,
+            exact: false,
+        })
     }
 
     /// Findings on a contract, by file and line.

@@ -2,6 +2,7 @@
 //! reads states these and gives away nothing else.
 
 mod added;
+mod attributes;
 mod draft;
 mod interface;
 mod leaks;
@@ -12,6 +13,7 @@ mod tree;
 mod typed;
 
 pub use added::{AddedKind, AddedName, added};
+pub use attributes::attribute_names;
 pub use draft::DraftedName;
 pub use interface::{Interface, TouchedAt};
 pub use leaks::{Leaks, NGRAM};

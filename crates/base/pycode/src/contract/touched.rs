@@ -28,6 +28,9 @@ pub struct Touched {
     pub calls: BTreeMap<(String, String), usize>,
     /// Attributes of objects whose making is seen: what was called, then the attribute.
     pub typed: BTreeMap<(String, String), usize>,
+    /// Attributes of what is reached from such an object (an element, what a method gives, what `with` binds): what was called to
+    /// make the object, then the attribute.
+    pub within: BTreeMap<(String, String), usize>,
     /// Strings, apart from docstrings.
     pub strings: BTreeMap<String, usize>,
 }
@@ -42,7 +45,8 @@ impl Touched {
         };
         found.visit_body(module.body());
         // Names are bound inside functions, too, in any order: what they reach is looked for once all are known.
-        found.touched.typed = typed_attributes(module, &found.names);
+        let typed = typed_attributes(module, &found.names);
+        (found.touched.typed, found.touched.within) = (typed.made, typed.within);
         let mut reached = Reached { module, names: found.names, touched: found.touched };
         reached.visit_body(module.body());
         reached.touched

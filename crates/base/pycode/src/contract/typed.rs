@@ -1,5 +1,5 @@
 //! Attributes of objects whose class a test shows: made by a call of what it imports, under a name or an attribute
-//! that is bound to nothing else.
+//! that is bound to nothing else; and of objects that are reached from such ones, whose class is not known.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,32 +14,59 @@ use crate::module::Module;
 const SAME: [&str; 10] =
     ["to", "train", "eval", "cuda", "cpu", "float", "half", "bfloat16", "double", "requires_grad_"];
 
+/// Builtins that give back what their arguments hold.
+const HANDED_ON: [&str; 12] = [
+    "enumerate",
+    "filter",
+    "frozenset",
+    "iter",
+    "list",
+    "max",
+    "min",
+    "next",
+    "reversed",
+    "set",
+    "sorted",
+    "tuple",
+];
+
 /// What an expression is known to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Known {
     /// The result of calling what has this absolute dotted name.
     Made(String),
+    /// Reached from an object that calling this made: an element, an attribute, what a method or `with` gives.
+    Within(String),
     /// Another name of a dotted expression, such as `rank.state`.
     Alias(String),
     /// Bound to several things.
     Unclear,
 }
 
-/// `(what was called to make it, attribute)` with the line of the first access. `names` are the file's imports.
-pub(crate) fn typed_attributes(
-    module: &Module,
-    names: &BTreeMap<String, String>,
-) -> BTreeMap<(String, String), usize> {
+/// `(what was called to make it, attribute)` with the line of the first access.
+pub(crate) type Accessed = BTreeMap<(String, String), usize>;
+
+/// Attributes of objects that are made by known calls.
+#[derive(Debug, Default)]
+pub(crate) struct Typed {
+    /// Of these objects themselves.
+    pub made: Accessed,
+    /// Of what is reached from them.
+    pub within: Accessed,
+}
+
+/// Reads them off a file. `names` are its imports.
+pub(crate) fn typed_attributes(module: &Module, names: &BTreeMap<String, String>) -> Typed {
     let mut reader = Reader {
         module,
         names,
         fixtures: HashMap::new(),
         attributes: HashMap::new(),
-        found: BTreeMap::new(),
+        found: Typed::default(),
     };
     // Twice: what one function keeps under an attribute, another reads, in any order.
     for _ in 0..2 {
-        reader.found.clear();
+        reader.found = Typed::default();
         reader.scope(module.body(), None, &HashMap::new());
     }
     reader.found
@@ -52,7 +79,7 @@ struct Reader<'m> {
     fixtures: HashMap<String, Known>,
     /// What dotted expressions are bound to, in all of the file.
     attributes: HashMap<String, Known>,
-    found: BTreeMap<(String, String), usize>,
+    found: Typed,
 }
 
 type Bound = HashMap<String, Known>;
@@ -78,7 +105,7 @@ impl Reader<'_> {
         bindings.visit_body(body);
         let mut own = Bound::new();
         for (target, value) in &bindings.assigned {
-            let known = value.and_then(|value| self.known(value, &bound));
+            let known = self.source(*value, &bound);
             match target {
                 Expr::Name(name) => {
                     bind(&mut own, name.id.to_string(), known.clone());
@@ -102,7 +129,7 @@ impl Reader<'_> {
                 bindings.visit_body(&function.body);
                 for (target, value) in &bindings.assigned {
                     if let Expr::Name(name) = target {
-                        let known = value.and_then(|value| self.known(value, &inner));
+                        let known = self.source(*value, &inner);
                         bind(&mut inner, name.id.to_string(), known);
                     }
                 }
@@ -119,25 +146,69 @@ impl Reader<'_> {
         let (first, rest) = parts.split_first()?;
         let first = match bound.get(*first) {
             Some(Known::Alias(path)) => path.as_str(),
+            // What one method keeps, another reads.
+            Some(Known::Unclear) if *first == "self" => "self",
             Some(_) => return None,
             None => first,
         };
         Some(std::iter::once(first).chain(rest.iter().copied()).collect::<Vec<_>>().join("."))
     }
 
+    fn source(&self, source: Source<'_>, bound: &Bound) -> Option<Known> {
+        match source {
+            Source::Whole(value) => self.known(value, bound),
+            Source::Part(value) => self.root(value, bound).map(Known::Within),
+            Source::Unknown => None,
+        }
+    }
+
+    /// What was called to make the object that an expression is, or is reached from.
+    fn root(&self, expr: &Expr, bound: &Bound) -> Option<String> {
+        if let Expr::Call(call) = expr
+            && let Expr::Name(name) = &*call.func
+            && (HANDED_ON.contains(&name.id.as_str()) || ["zip", "map"].contains(&name.id.as_str()))
+            && !bound.contains_key(name.id.as_str())
+        {
+            return call.arguments.args.iter().find_map(|argument| self.root(argument, bound));
+        }
+        match self.known(expr, bound)? {
+            Known::Made(root) | Known::Within(root) => Some(root),
+            Known::Alias(_) | Known::Unclear => None,
+        }
+    }
+
     fn known(&self, expr: &Expr, bound: &Bound) -> Option<Known> {
         match expr {
             Expr::Name(name) => bound.get(name.id.as_str()).cloned(),
-            Expr::Attribute(_) => {
-                let path = self.path(expr, bound)?;
-                Some(self.attributes.get(&path).cloned().unwrap_or(Known::Alias(path)))
+            Expr::Attribute(attribute) => {
+                let path = self.path(expr, bound);
+                if let Some(known) = path.as_ref().and_then(|path| self.attributes.get(path)) {
+                    return Some(known.clone());
+                }
+                let within = self.root(&attribute.value, bound).map(Known::Within);
+                within.or_else(|| path.map(Known::Alias))
             }
+            Expr::Subscript(subscript) => self.root(&subscript.value, bound).map(Known::Within),
+            Expr::Starred(starred) => self.known(&starred.value, bound),
+            Expr::Await(awaited) => self.known(&awaited.value, bound),
             Expr::Call(call) => {
                 if let Expr::Attribute(method) = &*call.func
                     && SAME.contains(&method.attr.as_str())
                     && let Some(Known::Made(of)) = self.known(&method.value, bound)
                 {
                     return Some(Known::Made(of));
+                }
+                if let Expr::Attribute(method) = &*call.func
+                    && let Some(root) = self.root(&method.value, bound)
+                {
+                    return Some(Known::Within(root));
+                }
+                if let Expr::Name(name) = &*call.func
+                    && HANDED_ON.contains(&name.id.as_str())
+                    && !self.names.contains_key(name.id.as_str())
+                    && !self.fixtures.contains_key(name.id.as_str())
+                {
+                    return self.root(expr, bound).map(Known::Within);
                 }
                 let parts = dotted(&call.func);
                 let first = parts.first()?;
@@ -167,21 +238,49 @@ fn returned(function: &StmtFunctionDef) -> Option<&Expr> {
     }
 }
 
+/// Where the value of a target comes from.
+#[derive(Debug, Clone, Copy)]
+enum Source<'a> {
+    /// It is this.
+    Whole(&'a Expr),
+    /// It is an element of this, or what entering this gives.
+    Part(&'a Expr),
+    Unknown,
+}
+
 /// Assignments and functions of one scope.
 #[derive(Default)]
 struct Bindings<'a> {
-    assigned: Vec<(&'a Expr, Option<&'a Expr>)>,
+    assigned: Vec<(&'a Expr, Source<'a>)>,
     functions: Vec<&'a StmtFunctionDef>,
 }
 
 impl<'a> Bindings<'a> {
-    fn targets(&mut self, target: &'a Expr, value: Option<&'a Expr>) {
+    fn targets(&mut self, target: &'a Expr, source: Source<'a>) {
         match target {
-            Expr::Tuple(tuple) => tuple.elts.iter().for_each(|target| self.targets(target, None)),
-            Expr::List(list) => list.elts.iter().for_each(|target| self.targets(target, None)),
-            Expr::Starred(starred) => self.targets(&starred.value, None),
-            _ => self.assigned.push((target, value)),
+            Expr::Tuple(tuple) => self.unpacked(&tuple.elts, source),
+            Expr::List(list) => self.unpacked(&list.elts, source),
+            Expr::Starred(starred) => self.targets(&starred.value, source),
+            _ => self.assigned.push((target, source)),
         }
+    }
+
+    fn unpacked(&mut self, targets: &'a [Expr], source: Source<'a>) {
+        let values = match source {
+            Source::Whole(Expr::Tuple(values)) => &values.elts[..],
+            Source::Whole(Expr::List(values)) => &values.elts[..],
+            _ => &[],
+        };
+        let starred = targets.iter().chain(values).any(Expr::is_starred_expr);
+        if values.len() == targets.len() && !starred {
+            targets.iter().zip(values).for_each(|(t, value)| self.targets(t, Source::Whole(value)));
+            return;
+        }
+        let part = match source {
+            Source::Whole(value) | Source::Part(value) => Source::Part(value),
+            Source::Unknown => Source::Unknown,
+        };
+        targets.iter().for_each(|target| self.targets(target, part));
     }
 }
 
@@ -193,16 +292,20 @@ impl<'a> Visitor<'a> for Bindings<'a> {
                 return self.visit_body(&class.body);
             }
             Stmt::Assign(assign) => {
-                assign.targets.iter().for_each(|target| self.targets(target, Some(&assign.value)));
+                assign.targets.iter().for_each(|target| self.targets(target, Source::Whole(&assign.value)));
             }
-            Stmt::AnnAssign(assign) => self.targets(&assign.target, assign.value.as_deref()),
-            Stmt::AugAssign(assign) => self.targets(&assign.target, None),
-            Stmt::For(s) => self.targets(&s.target, None),
+            Stmt::AnnAssign(assign) => {
+                let source = assign.value.as_deref().map_or(Source::Unknown, Source::Whole);
+                self.targets(&assign.target, source);
+            }
+            Stmt::AugAssign(assign) => self.targets(&assign.target, Source::Unknown),
+            Stmt::For(s) => self.targets(&s.target, Source::Part(&s.iter)),
             Stmt::With(s) => {
-                s.items
-                    .iter()
-                    .filter_map(|item| item.optional_vars.as_deref())
-                    .for_each(|t| self.targets(t, None));
+                for item in &s.items {
+                    if let Some(target) = &item.optional_vars {
+                        self.targets(target, Source::Part(&item.context_expr));
+                    }
+                }
             }
             _ => {}
         }
@@ -211,13 +314,13 @@ impl<'a> Visitor<'a> for Bindings<'a> {
 
     fn visit_expr(&mut self, expr: &'a Expr) {
         if let Expr::Named(named) = expr {
-            self.targets(&named.target, None);
+            self.targets(&named.target, Source::Whole(&named.value));
         }
         visitor::walk_expr(self, expr);
     }
 
     fn visit_comprehension(&mut self, comprehension: &'a ruff_python_ast::Comprehension) {
-        self.targets(&comprehension.target, None);
+        self.targets(&comprehension.target, Source::Part(&comprehension.iter));
         visitor::walk_comprehension(self, comprehension);
     }
 }
@@ -236,10 +339,16 @@ impl<'a> Visitor<'a> for Accesses<'_, '_> {
 
     fn visit_expr(&mut self, expr: &'a Expr) {
         if let Expr::Attribute(attribute) = expr
-            && let Some(Known::Made(by)) = self.reader.known(&attribute.value, self.bound)
+            && let Some(known) = self.reader.known(&attribute.value, self.bound)
         {
             let line = self.reader.module.line_column(attribute.attr.start().to_usize()).0;
-            self.reader.found.entry((by, attribute.attr.to_string())).or_insert(line);
+            let found = &mut self.reader.found;
+            let (map, by) = match known {
+                Known::Made(by) => (&mut found.made, by),
+                Known::Within(by) => (&mut found.within, by),
+                Known::Alias(_) | Known::Unclear => return visitor::walk_expr(self, expr),
+            };
+            map.entry((by, attribute.attr.to_string())).or_insert(line);
         }
         visitor::walk_expr(self, expr);
     }

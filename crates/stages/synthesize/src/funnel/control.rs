@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use infradev_model::{
-    CaseResult, Digest, GoldenControl, Outcome, RankOutcome, SealedTask, Suite, Timeouts, countable,
-};
+use infradev_model::{Digest, GoldenControl, Outcome, SealedTask, Suite, Timeouts, countable};
 use infradev_trial::{Ask, Line, Session, TrialError, Tried};
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +10,9 @@ use super::FunnelError;
 
 /// How much longer than golden a mutant may take, and seconds on top.
 const SLACK: (f64, f64) = (5.0, 3.0);
+
+/// Further runs of cases that answered differently while their lines were followed.
+const AGAIN: usize = 2;
 
 /// Golden under both suites at all world sizes of a task.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -33,6 +34,8 @@ pub struct SuiteControl {
     pub cases: BTreeMap<String, ControlCase>,
     /// Cases that golden does not pass, with what was said.
     pub failing: BTreeMap<String, String>,
+    /// Cases that answer differently from one run of golden to the next: they would reject mutants at random.
+    pub flaky: Vec<String>,
     /// Cases that golden skips.
     pub skipped: Vec<String>,
     /// Lines that every case depends on.
@@ -58,8 +61,16 @@ pub struct ControlCase {
     pub wide: bool,
 }
 
+/// Vectors of one run, by id.
+type Vectors = BTreeMap<String, Vec<Outcome>>;
+
+fn vectors(tried: &Tried) -> Vectors {
+    tried.cases.iter().map(|case| (case.case.id.clone(), case.outcomes())).collect()
+}
+
 impl SuiteControl {
-    /// Runs golden twice: once as it is, once with its lines followed (`files`, by index).
+    /// Runs golden twice: once as it is, once with its lines followed (`files`, by index). Cases that answer differently then run
+    /// twice more as they are, since following lines alone may tell: it takes time and memory.
     pub async fn take(
         session: &mut Session,
         task: &SealedTask,
@@ -87,32 +98,54 @@ impl SuiteControl {
         let patient = Timeouts { case: timeouts.case * 4.0, ..timeouts.clone() };
         ask.timeouts = &patient;
         let followed = run(session, suite, &ask).await?;
-        Ok(SuiteControl::of(suite, world, plain, &followed, task.public.spec.gpus > 0))
+        let (first, second) = (vectors(&plain), vectors(&followed));
+        let apart: BTreeSet<String> = first
+            .iter()
+            .filter(|(id, vector)| second.get(*id) != Some(*vector))
+            .map(|(id, _)| id.clone())
+            .collect();
+        let mut again = Vec::new();
+        if !apart.is_empty() {
+            (ask.reach, ask.timeouts, ask.cases) = (&[], timeouts, Some(&apart));
+            for _ in 0..AGAIN {
+                again.push(vectors(&run(session, suite, &ask).await?));
+            }
+        }
+        Ok(SuiteControl::of(suite, world, plain, &followed, &again, task.public.spec.gpus > 0))
     }
 
-    fn of(suite: Suite, world: u32, plain: Tried, followed: &Tried, on_gpus: bool) -> SuiteControl {
+    fn of(
+        suite: Suite,
+        world: u32,
+        plain: Tried,
+        followed: &Tried,
+        again: &[Vectors],
+        on_gpus: bool,
+    ) -> SuiteControl {
         let mut control = SuiteControl {
             suite,
             world,
             cases: BTreeMap::new(),
             failing: BTreeMap::new(),
+            flaky: Vec::new(),
             skipped: Vec::new(),
             shared: followed.reach.shared.clone(),
             set_up_s: plain.set_up_s,
             wall_s: plain.wall_s,
             notes: plain.notes,
         };
-        let again: BTreeMap<&str, Vec<Outcome>> =
-            followed.cases.iter().map(|case| (case.case.id.as_str(), case.outcomes())).collect();
+        let while_followed = vectors(followed);
         for case in &plain.cases {
             let (id, vector) = (case.case.id.clone(), case.outcomes());
-            if vector.iter().all(|outcome| *outcome == Outcome::Skipped) {
+            let alike = while_followed.get(&id) == Some(&vector);
+            if !alike && again.iter().any(|run| run.get(&id) != Some(&vector)) {
+                control.flaky.push(id);
+            } else if vector.iter().all(|outcome| *outcome == Outcome::Skipped) {
                 control.skipped.push(id);
             } else if !countable(&vector) {
-                control.failing.insert(id, said(case));
+                control.failing.insert(id, case.said());
             } else {
                 let reach = followed.reach.cases.get(&case.case.id).cloned().unwrap_or_default();
-                let alike = again.get(id.as_str()) == Some(&vector);
                 let told = followed.reach.cases.contains_key(&case.case.id);
                 // Autograd's threads for a device are followed from Python 3.12 on only.
                 let wide = reach.wide || !alike || !told || on_gpus;
@@ -134,6 +167,7 @@ impl SuiteControl {
         self.cases.retain(|id, _| asked(id));
         self.failing.retain(|id, _| asked(id));
         self.skipped.retain(|id| asked(id));
+        self.flaky.retain(|id| asked(id));
     }
 
     /// Its line in the document.
@@ -143,6 +177,7 @@ impl SuiteControl {
             suite: self.suite,
             cases: self.cases.len() as u32,
             left_out: self.failing.keys().chain(&self.skipped).cloned().collect(),
+            flaky: self.flaky.clone(),
             wall_s: self.wall_s,
         }
     }
@@ -182,21 +217,6 @@ pub async fn run(session: &mut Session, suite: Suite, ask: &Ask<'_>) -> Result<T
     }
 }
 
-/// What a case said where it did not pass: the exception and the first line of its message.
-pub fn said(case: &CaseResult) -> String {
-    let worst = case.vector.iter().find(|entry| entry.detail.is_some());
-    let Some(RankOutcome { detail: Some(detail), outcome }) = worst else {
-        return case.vector.first().map_or(String::new(), |entry| entry.outcome.word().to_string());
-    };
-    let line = detail.message.lines().next().unwrap_or_default();
-    match (detail.exception.is_empty(), line.is_empty()) {
-        (true, true) => outcome.word().to_string(),
-        (true, false) => line.to_string(),
-        (false, true) => detail.exception.clone(),
-        (false, false) => format!("{}: {line}", detail.exception),
-    }
-}
-
 impl Control {
     /// What golden does not pass, if anything.
     pub fn refusal(&self, task: &str, skip_failing: bool) -> Option<FunnelError> {
@@ -212,7 +232,9 @@ impl Control {
         }
         let official = || self.suites.iter().filter(|control| control.suite == Suite::Official);
         if official().all(|control| control.cases.is_empty()) {
-            let notes = official().flat_map(|control| &control.notes).cloned().collect();
+            let flaky = official().flat_map(|control| &control.flaky);
+            let flaky = flaky.map(|id| format!("{id} answers differently from run to run"));
+            let notes = official().flat_map(|control| &control.notes).cloned().chain(flaky).collect();
             return Some(FunnelError::NoTests { task: task.to_string(), notes });
         }
         // A file that cannot be collected is a failure of golden that has no case's name.
@@ -226,5 +248,58 @@ impl Control {
             });
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use infradev_model::{CaseId, CaseResult, RankOutcome};
+
+    use super::*;
+
+    fn case(id: &str, outcome: Outcome) -> CaseResult {
+        CaseResult {
+            case: CaseId { suite: Suite::Official, id: id.to_string() },
+            vector: vec![RankOutcome { outcome, detail: None }],
+            duration_s: 0.1,
+            launch: 0,
+            judgement: None,
+        }
+    }
+
+    #[test]
+    fn a_case_that_differs_without_being_followed_is_flaky_and_one_that_differs_for_it_is_kept() {
+        use Outcome::{Failed, Passed};
+        let run = |outcomes: &[(&str, Outcome)]| Tried {
+            cases: outcomes.iter().map(|(id, outcome)| case(id, *outcome)).collect(),
+            ..Tried::default()
+        };
+        let plain = run(&[
+            ("alike", Passed),
+            ("slow", Passed),
+            ("chance", Passed),
+            ("late", Failed),
+            ("bad", Failed),
+        ]);
+        let mut followed = run(&[
+            ("alike", Passed),
+            ("slow", Failed),
+            ("chance", Failed),
+            ("late", Passed),
+            ("bad", Failed),
+        ]);
+        for known in ["alike", "slow"] {
+            followed.reach.cases.insert(known.to_string(), Default::default());
+        }
+        let again = [
+            vectors(&run(&[("slow", Passed), ("chance", Passed), ("late", Passed)])),
+            vectors(&run(&[("slow", Passed), ("chance", Failed), ("late", Failed)])),
+        ];
+        let control = SuiteControl::of(Suite::Official, 1, plain, &followed, &again, false);
+        assert_eq!(control.flaky, ["chance", "late"]);
+        assert_eq!(control.cases.keys().collect::<Vec<_>>(), ["alike", "slow"]);
+        assert!(control.cases["slow"].wide && !control.cases["alike"].wide);
+        assert_eq!(control.failing.keys().collect::<Vec<_>>(), ["bad"]);
+        assert_eq!(control.summary().flaky, ["chance", "late"]);
     }
 }

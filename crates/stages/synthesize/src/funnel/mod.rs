@@ -2,14 +2,17 @@
 //! names promises that nothing checks.
 //!
 //! Golden itself goes first, as the unmutated control ([`control`]): a task whose golden fails its own tests is not tried.
-//! One of its runs follows lines, so that a mutant runs only the cases that reach it ([`trying`]). Mutants are spread over
-//! the executor's slots, a warm session each; what is finished is in a journal of the run and is not repeated.
+//! One of its runs follows lines, so that a mutant runs only the cases that reach it ([`trying`]). Golden written anew goes the
+//! same way ([`rewriting`]). Mutants are spread over the executor's slots, a warm session each; what is finished is in a
+//! journal of the run and is not repeated.
 
 mod candidates;
 mod change;
 mod control;
+mod done;
 mod given;
 mod mutations;
+mod rewriting;
 mod running;
 mod trying;
 
@@ -26,6 +29,7 @@ pub use change::{ChangeAsk, ChangeError, DraftedChange};
 pub use control::{Control, ControlCase, SuiteControl};
 pub use given::given_mutants;
 pub use mutations::{Listed, Mutations};
+pub use rewriting::rewrites_of;
 pub use running::{FunnelPlan, Told, run};
 
 /// Cases named in a message.

@@ -2,18 +2,19 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::PathBuf;
 
 use futures_util::future::{try_join, try_join_all};
-use infradev_executor::{ChangedFile, Executor, GoldenChange, ReadyTask, Slot};
+use infradev_executor::{ChangedFile, Executor, GoldenChange, ReadyTask, Rewritten, Slot};
 use infradev_model::{
-    Digest, Fate, GoldenControl, HunkAt, Mutant, MutantRecord, Operator, Strength, Suite, Synthesis,
+    Digest, DigestBuilder, GoldenControl, Mutant, MutantRecord, RewriteRecord, Strength, Suite, Synthesis,
 };
-use infradev_store::journal::Journal;
-use infradev_store::{RunFolder, Staging, StoreError};
+use infradev_store::{RunFolder, Staging};
 use infradev_trial::{Session, TrialError};
-use serde::{Deserialize, Serialize};
 
 use super::control::{Control, SuiteControl};
+use super::done::{Done, Finished, FinishedRewrite};
+use super::rewriting::Anew;
 use super::trying::{Candidate, Trying};
 use super::{FunnelError, Mutations, followed, lines_of};
 
@@ -25,7 +26,9 @@ const SEED: u64 = 0x5eed;
 pub struct FunnelPlan {
     /// Mutants, in any order, and what is known of them beforehand.
     pub mutations: Mutations,
-    /// `(k, n)`: the k-th of n shards of the mutants, from 1.
+    /// Behaviour-preserving rewrites of golden, which every test should pass.
+    pub rewrites: Vec<Rewritten>,
+    /// `(k, n)`: the k-th of n shards of the mutants and rewrites, from 1.
     pub shard: Option<(u32, u32)>,
     /// Whether cases that golden fails are left out, rather than refused.
     pub skip_failing: bool,
@@ -49,17 +52,17 @@ pub enum Told<'a> {
         /// Whether its record was there already.
         recorded: bool,
     },
+    /// A rewrite of golden was tried.
+    Rewrite(&'a RewriteRecord),
 }
 
-/// A finished mutant in the run's journal.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Finished {
-    key: Digest,
-    record: MutantRecord,
+/// One thing to try.
+enum Open<'a> {
+    Mutant(&'a Candidate),
+    Rewrite(&'a Anew<'a>),
 }
 
-/// Tries every mutant of a plan on a task.
+/// Tries every mutant and rewrite of a plan on a task.
 pub async fn run(
     executor: &Executor,
     run: &RunFolder,
@@ -108,17 +111,22 @@ impl<'a> Funnel<'a> {
 
     async fn go(&self) -> Result<Synthesis, FunnelError> {
         let candidates = self.candidates();
-        let (mut journal, mut records) = self.journal()?;
-        records.retain(|digest, _| candidates.iter().any(|candidate| candidate.mutant.digest == *digest));
-        let open: Vec<&Candidate> =
-            candidates.iter().filter(|candidate| !records.contains_key(&candidate.mutant.digest)).collect();
+        let rewrites = self.rewrites();
+        let digests = candidates.iter().map(|candidate| candidate.mutant.digest.clone()).collect();
+        let mutants = Done::<Finished>::open(&self.file("mutants"), &self.key, &digests)?;
+        let digests = rewrites.iter().map(|anew| anew.digest.clone()).collect();
+        let anew = Done::<FinishedRewrite>::open(&self.file("rewrites"), &self.key, &digests)?;
+        let open =
+            candidates.iter().filter(|candidate| !mutants.records.contains_key(&candidate.mutant.digest));
+        let again = rewrites.iter().filter(|rewrite| !anew.records.contains_key(&rewrite.digest));
+        let open: VecDeque<Open<'_>> = open.map(Open::Mutant).chain(again.map(Open::Rewrite)).collect();
         let of = candidates.len();
         let (control, places) = self.start(open.len()).await?;
-        for (done, record) in records.values().enumerate() {
-            (self.told)(Told::Mutant { record, done: done + 1, of, recorded: true });
+        for (done, record) in mutants.records.values().enumerate() {
+            let record = self.with_listing(record.clone());
+            (self.told)(Told::Mutant { record: &record, done: done + 1, of, recorded: true });
         }
-        let finished = RefCell::new((&mut journal, &mut records));
-        let queue = RefCell::new(open.into_iter().collect::<VecDeque<_>>());
+        let (mutants, anew, queue) = (RefCell::new(mutants), RefCell::new(anew), RefCell::new(open));
         let trying = Trying { task: &self.ready.task, control: &control, seed: SEED };
         let official = control.suites.iter().filter(|suite| suite.suite == Suite::Official);
         let worlds: Vec<u32> = official.map(|suite| suite.world).collect();
@@ -126,24 +134,36 @@ impl<'a> Funnel<'a> {
             // As a whole: slot, GPUs and folder stay until the session is closed.
             let Place { mut session, held } = place;
             loop {
-                let Some(candidate) = queue.borrow_mut().pop_front() else { break };
-                session.warm(&worlds, &self.followed, &self.ready.task.public.spec.timeouts).await?;
-                let record = trying.mutant(&mut session, candidate).await?;
-                let mut finished = finished.borrow_mut();
-                let (journal, records) = &mut *finished;
-                journal.append(&Finished { key: self.key.clone(), record: record.clone() })?;
-                records.insert(record.mutant.digest.clone(), record.clone());
-                let done = records.len();
-                let record = self.with_listing(record);
-                (self.told)(Told::Mutant { record: &record, done, of, recorded: false });
+                let Some(next) = queue.borrow_mut().pop_front() else { break };
+                let key = self.key.clone();
+                match next {
+                    Open::Mutant(candidate) => {
+                        session.warm(&worlds, &self.followed, &self.ready.task.public.spec.timeouts).await?;
+                        let record = trying.mutant(&mut session, candidate).await?;
+                        mutants.borrow_mut().add(Finished { key, record: record.clone() })?;
+                        let done = mutants.borrow().records.len();
+                        let record = self.with_listing(record);
+                        (self.told)(Told::Mutant { record: &record, done, of, recorded: false });
+                    }
+                    Open::Rewrite(rewrite) => {
+                        let record = trying.anew(&mut session, rewrite).await?;
+                        let digest = rewrite.digest.clone();
+                        anew.borrow_mut().add(FinishedRewrite { key, digest, record: record.clone() })?;
+                        (self.told)(Told::Rewrite(&record));
+                    }
+                }
             }
             session.close().await;
             drop(held);
             Ok::<_, FunnelError>(())
         };
         try_join_all(places.into_iter().map(work)).await?;
-        let records = records.into_values().map(|record| self.with_listing(record)).collect();
-        Ok(self.synthesis(&control, records))
+        let (mutants, anew) = (mutants.into_inner(), anew.into_inner());
+        Ok(self.synthesis(
+            &control,
+            mutants.records.into_values().map(|record| self.with_listing(record)).collect(),
+            anew.records.into_values().collect(),
+        ))
     }
 
     /// A record with what the task says of its mutant. The journal has it without: a listing may change, what a test made of the
@@ -155,10 +175,21 @@ impl<'a> Funnel<'a> {
         }
     }
 
+    /// A journal of the run that belongs to this task.
+    fn file(&self, what: &str) -> PathBuf {
+        self.run.path().join(format!("{what}-{}.jsonl", self.ready.task.id()))
+    }
+
+    /// This shard's rewrites.
+    fn rewrites(&self) -> Vec<Anew<'_>> {
+        let all = self.plan.rewrites.iter().map(|rewritten| Anew::of(rewritten, &self.files, &self.followed));
+        all.filter(|anew| self.in_shard(&anew.digest)).collect()
+    }
+
     /// This shard's mutants, in the order of files and lines.
     fn candidates(&self) -> Vec<Candidate> {
         let mut mutants: Vec<&Mutant> =
-            self.plan.mutations.mutants.iter().filter(|mutant| self.in_shard(mutant)).collect();
+            self.plan.mutations.mutants.iter().filter(|mutant| self.in_shard(&mutant.digest)).collect();
         mutants.sort_by_key(|mutant| (&mutant.file, mutant.start, mutant.end, mutant.operator));
         let golden: BTreeMap<&str, (u32, &str)> = self
             .followed
@@ -179,20 +210,28 @@ impl<'a> Funnel<'a> {
         mutants.into_iter().map(candidate).collect()
     }
 
-    fn in_shard(&self, mutant: &Mutant) -> bool {
+    fn in_shard(&self, digest: &Digest) -> bool {
         let Some((shard, of)) = self.plan.shard else { return true };
-        let number = u64::from_str_radix(&mutant.digest.as_str()[..8], 16).unwrap_or(0);
+        let number = u64::from_str_radix(&digest.as_str()[..8], 16).unwrap_or(0);
         number % u64::from(of.max(1)) == u64::from(shard - 1)
     }
 
-    /// What earlier processes of this run finished, under the same conditions.
-    fn journal(&self) -> Result<(Journal<Finished>, BTreeMap<Digest, MutantRecord>), StoreError> {
-        let path = self.run.path().join(format!("mutants-{}.jsonl", self.ready.task.id()));
-        let (journal, contents) = Journal::<Finished>::open(&path)?;
-        let of_key = contents.events.into_iter().filter(|(_, finished)| finished.key == self.key);
-        let records =
-            of_key.map(|(_, finished)| (finished.record.mutant.digest.clone(), finished.record)).collect();
-        Ok((journal, records))
+    /// Names all that was to be tried, and under which conditions: shards of one whole have the same.
+    fn inputs(&self) -> Digest {
+        let mut inputs = DigestBuilder::new("infradev synthesis v1");
+        inputs.part("session", self.key.as_str().as_bytes()).part("golden", &self.ready.task.golden);
+        inputs.part("skip failing", &[u8::from(self.plan.skip_failing)]);
+        let mut digests: Vec<&str> =
+            self.plan.mutations.mutants.iter().map(|mutant| mutant.digest.as_str()).collect();
+        digests.sort_unstable();
+        digests.into_iter().for_each(|digest| {
+            inputs.part("mutant", digest.as_bytes());
+        });
+        for rewritten in &self.plan.rewrites {
+            let anew = Anew::of(rewritten, &self.files, &self.followed);
+            inputs.part("rewrite", anew.digest.as_str().as_bytes());
+        }
+        inputs.finish()
     }
 
     /// Golden's control, stored or new, and a session for each slot that has something to do.
@@ -253,45 +292,39 @@ impl<'a> Funnel<'a> {
         Ok(control)
     }
 
-    fn synthesis(&self, control: &Control, mut records: Vec<MutantRecord>) -> Synthesis {
-        records.sort_by(|a, b| {
-            let key = |record: &MutantRecord| {
-                (record.mutant.file.clone(), record.mutant.start, record.mutant.end, record.mutant.operator)
-            };
-            key(a).cmp(&key(b))
-        });
-        let unprobed = records
-            .iter()
-            .filter(|record| record.mutant.operator == Operator::TakeBackHunk && record.fate.survives());
-        let unprobed_hunks = unprobed
-            .map(|record| HunkAt { file: record.mutant.file.clone(), line: record.mutant.line })
-            .collect();
+    fn synthesis(
+        &self,
+        control: &Control,
+        mutants: Vec<MutantRecord>,
+        rewrites: Vec<RewriteRecord>,
+    ) -> Synthesis {
         let mut remarks = Vec::new();
-        for suite in control.suites.iter().filter(|suite| !suite.failing.is_empty()) {
-            let names: Vec<&str> = suite.failing.keys().map(String::as_str).collect();
-            remarks.push(format!(
-                "left out at world size {}, since golden fails them: {}",
-                suite.world,
-                names.join(", ")
-            ));
+        for suite in &control.suites {
+            let failing: Vec<&str> = suite.failing.keys().map(String::as_str).collect();
+            let flaky: Vec<&str> = suite.flaky.iter().map(String::as_str).collect();
+            for (names, why) in [
+                (failing, "golden fails them"),
+                (flaky, "they answer differently from one run of golden to the next"),
+            ] {
+                if !names.is_empty() {
+                    let names = names.join(", ");
+                    remarks.push(format!("left out at world size {}, since {why}: {names}", suite.world));
+                }
+            }
         }
-        if records.is_empty() {
-            remarks.push("no mutant can be made of this change".to_string());
-        }
-        let unreached = records.iter().filter(|record| record.fate == Fate::Unreached).count();
-        if unreached > 0 {
-            remarks.push(format!("{unreached} of the mutants stand in lines that no test runs"));
-        }
-        Synthesis {
+        let synthesis = Synthesis {
             id: self.ready.task.id().to_string(),
             shard: self.plan.shard.map(|(k, n)| format!("{k}/{n}")),
+            inputs: Some(self.inputs()),
             golden: control.suites.iter().map(SuiteControl::summary).collect(),
-            strength: Strength::of(&records),
-            unprobed_hunks,
+            mutants,
+            strength: Strength::default(),
+            unprobed_hunks: Vec::new(),
+            rewrites,
             passed_over: self.plan.mutations.passed_over.clone(),
-            remarks,
-            trying_s: records.iter().map(|record| record.wall_s).sum(),
-            mutants: records,
-        }
+            remarks: Vec::new(),
+            trying_s: 0.0,
+        };
+        synthesis.counted(remarks)
     }
 }

@@ -8,7 +8,7 @@ use infradev_model::{
 };
 use infradev_trial::{Ask, Line, Session, TrialError, Tried};
 
-use super::control::{Control, SuiteControl, run, said};
+use super::control::{Control, SuiteControl, run};
 
 /// What a mutant is tried with.
 pub struct Trying<'a> {
@@ -122,7 +122,7 @@ impl Trying<'_> {
             case: case.case.id.clone(),
             world: control.world,
             word: word(control, case),
-            said: said(case),
+            said: case.said(),
         };
         if let Some(case) = tried.cases.iter().find(|case| rejects(case)) {
             record.by.get_or_insert_with(|| rejected(case));
@@ -152,7 +152,7 @@ fn resumes(candidate: &Candidate, control: &SuiteControl) -> bool {
 }
 
 /// What a case made of the mutant, against golden's vector.
-fn word(control: &SuiteControl, case: &CaseResult) -> Word {
+pub(super) fn word(control: &SuiteControl, case: &CaseResult) -> Word {
     let golden: &[Outcome] =
         control.cases.get(&case.case.id).map(|golden| golden.vector.as_slice()).unwrap_or_default();
     merge(&case.outcomes(), golden)
@@ -165,7 +165,7 @@ fn judge_failed(case: &CaseResult) -> bool {
 }
 
 /// A case that was asked for and that no rank collected.
-fn missing(tried: &Tried, cases: &BTreeSet<String>) -> Option<String> {
+pub(super) fn missing(tried: &Tried, cases: &BTreeSet<String>) -> Option<String> {
     let ran: BTreeSet<&str> = tried.cases.iter().map(|case| case.case.id.as_str()).collect();
     cases.iter().find(|id| !ran.contains(id.as_str())).cloned()
 }
