@@ -223,9 +223,9 @@ def a_bucket_at_a_time_is_held_besides_the_models(worlds, rng):
     w.observe("observe_sync.sync", version=1)  # what a first call of any size allocates for good
     w.observe("observe_sync.build", model=model, dtype="float64", bucket_bytes=1 << 19)
     # In float64, which the trainer has to cast to, few parameters make the worker's model 30 MiB. A copy of it on either side is
-    # too much, at the first call and for good as well as at each; so is what autograd keeps of one, of which 18 were seen. A bucket
+    # too much, at the first call and for good as well as at each; so is what autograd keeps of one, of which 15 were seen. A bucket
     # on each side comes to 1 MiB, a block's weights on their way into the runner's layout to 2; the meter counts the whole
-    # sandbox, and what its allocators keep has been seen to bring golden to 7.
+    # sandbox, and what its allocators keep has been seen to bring golden to 8.
     for version in (2, 3):
         with w.meter.memory() as held:
             seen = w.observe("observe_sync.sync", version=version)
