@@ -184,7 +184,6 @@ fn what_is_reached_from_an_object_of_the_tree_is_touched_by_a_name_that_is_new_t
         "with start(1).lease() as block:\n    print(block.gone)\n",
         "first, *rest = start(1)\nprint(first.gone)\n",
         "pool = start(1)\nprint(pool.blocks[0].gone)\n",
-        "class T:\n    def setup(self):\n        self.pool = start(1)\n    def test(self):\n        for block in self.pool.blocks:\n            block.gone\n",
         "@fixture\ndef pool():\n    return start(1)\ndef test(pool):\n    a, b = zip(pool.blocks, [1])\n    b.gone\n",
     ] {
         let test = format!("from pkg.run import start\n{way}");

@@ -146,8 +146,6 @@ impl Reader<'_> {
         let (first, rest) = parts.split_first()?;
         let first = match bound.get(*first) {
             Some(Known::Alias(path)) => path.as_str(),
-            // What one method keeps, another reads.
-            Some(Known::Unclear) if *first == "self" => "self",
             Some(_) => return None,
             None => first,
         };
