@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Sequence
 from . import privileges
 from .bytecode import use_installed
 from .frames import Channel
+from .rendezvous import arrive_after_rank_zero
 
 if TYPE_CHECKING:
     from .reach import Reach
@@ -72,6 +73,8 @@ def prepare(
         else:
             _set_imports(args["import_roots"], args["pycache"], args.get("keeps_bytecode", True))
         _apply_environment(env)
+        if rank != 0:
+            arrive_after_rank_zero()
         channel = Channel(socket.socket(fileno=_CHANNEL), key)
         del key
         work: Any = None  # a rank forked of a template goes on where that stood
