@@ -207,6 +207,8 @@ mod tests {
     use crate::mutant::{Mutant, Operator};
     use crate::synthesis::{Fate, MutantRecord, RewriteRecord, Strength};
 
+    type Shard = (String, SynthesisDocument);
+
     fn record(line: u32, fate: Fate) -> MutantRecord {
         let replacement = Some(String::new());
         MutantRecord {
@@ -295,7 +297,7 @@ mod tests {
 
     #[test]
     fn what_is_not_the_shards_of_one_whole_is_refused_with_the_reason() {
-        let said = |change: &dyn Fn(&mut Vec<(String, SynthesisDocument)>)| {
+        let said = |change: &dyn Fn(&mut Vec<Shard>)| {
             let mut shards = both();
             change(&mut shards);
             SynthesisDocument::merged(&shards).expect_err("refused").to_string()
