@@ -11,6 +11,7 @@ import inspect
 import socket
 import sys
 import time
+from datetime import timedelta
 from typing import Any
 
 _LISTEN = "0A"
@@ -31,10 +32,13 @@ def arrive_after_rank_zero() -> None:
 
     def create(*args: Any, **kwargs: Any) -> Any:
         try:
-            given = signature.bind(*args, **kwargs).arguments
-            host, port, rank, timeout = given["hostname"], given["port"], given["rank"], given["timeout"]
-            if rank != 0:
-                _until_listening(str(host), int(port), timeout.total_seconds())
+            bound = signature.bind(*args, **kwargs)
+            given = bound.arguments
+            if given["rank"] != 0:
+                timeout: timedelta = given["timeout"]
+                waited = _until_listening(str(given["hostname"]), int(given["port"]), timeout.total_seconds() / 2)
+                given["timeout"] = timeout - timedelta(seconds=waited)  # the whole takes no longer than was asked for
+                args, kwargs = bound.args, bound.kwargs
         except (TypeError, KeyError, ValueError, AttributeError):
             pass  # torch says by itself what it does not like
         return plain(*args, **kwargs)
@@ -42,14 +46,16 @@ def arrive_after_rank_zero() -> None:
     module._create_c10d_store = create
 
 
-def _until_listening(host: str, port: int, seconds: float) -> None:
-    """Returns when somebody listens on that port, or when the time is over. The kernel tells nobody of it: it is looked for."""
-    over, pause = time.monotonic() + seconds, _PAUSE
+def _until_listening(host: str, port: int, seconds: float) -> float:
+    """Waits until somebody listens on that port, or the time is over; returns the seconds that it took. The kernel tells
+    nobody of a port that begins to listen: it is looked for."""
+    begin, pause = time.monotonic(), _PAUSE
     while not (_listens_here(port) if host in ("127.0.0.1", "localhost", "::1") else _answers(host, port)):
-        if time.monotonic() >= over:
-            return
+        if time.monotonic() >= begin + seconds:
+            break
         time.sleep(pause)
         pause = min(pause * _GROWTH, _LONGEST)
+    return time.monotonic() - begin
 
 
 def _listens_here(port: int) -> bool:

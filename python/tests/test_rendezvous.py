@@ -63,6 +63,23 @@ def test_where_nobody_comes_torch_says_so_itself(seen: list[tuple[int, bool]]) -
     assert seen == [(1, False)] * 2
 
 
+def test_the_wait_is_part_of_the_time_that_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[timedelta] = []
+    module: Any = types.ModuleType("torch.distributed.rendezvous")
+
+    def _create_c10d_store(hostname: str, port: int, rank: int, world_size: int, timeout: timedelta) -> None:
+        given.append(timeout)
+
+    module._create_c10d_store = _create_c10d_store
+    monkeypatch.setitem(sys.modules, "torch.distributed.rendezvous", module)
+    arrive_after_rank_zero()
+    asked = timedelta(seconds=0.02)
+    with bound() as server:
+        make(server.getsockname()[1], 1, asked)
+        make(server.getsockname()[1], 0, asked)
+    assert given[0] < asked == given[1]
+
+
 def test_a_framework_that_makes_its_store_otherwise_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     module = types.ModuleType("torch.distributed.rendezvous")
     monkeypatch.setitem(sys.modules, "torch.distributed.rendezvous", module)

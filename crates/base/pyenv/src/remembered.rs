@@ -18,13 +18,17 @@ use crate::interpreter::Interpreter;
 const FOLDER: &str = ".interpreters";
 const SCHEMA: u32 = 1;
 /// What of the caller's environment decides which interpreter uv finds, and what that says about itself.
-const STEERS: [&str; 10] = [
+const STEERS: [&str; 14] = [
     "PATH",
     "HOME",
+    "XDG_CONFIG_HOME",
     "XDG_DATA_HOME",
     "LD_LIBRARY_PATH",
     "PYENV_ROOT",
     "PYENV_VERSION",
+    "UV_CONFIG_FILE",
+    "UV_NO_CONFIG",
+    "UV_PYTHON_SEARCH_PATH",
     "UV_PYTHON_INSTALL_DIR",
     "UV_PYTHON_PREFERENCE",
     "UV_MANAGED_PYTHON",
@@ -86,6 +90,21 @@ fn write(place: &Path, record: &Record) -> std::io::Result<()> {
     Ok(())
 }
 
+/// What stands now where uv would look: interpreters of the search path by file, and the version that pyenv's shims lead to.
+fn candidates(version: &str) -> Vec<String> {
+    let named = |folder: PathBuf| {
+        let names = [format!("python{version}"), "python3".to_string(), "python".to_string()];
+        names.map(|name| folder.join(name))
+    };
+    let paths = ["PATH", "UV_PYTHON_SEARCH_PATH"].map(|name| std::env::var_os(name).unwrap_or_default());
+    let folders = paths.iter().flat_map(std::env::split_paths);
+    let pyenv = std::env::var_os("PYENV_ROOT").map(PathBuf::from);
+    let pyenv = pyenv.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".pyenv")));
+    let chosen = pyenv.and_then(|root| fs::read_to_string(root.join("version")).ok()).unwrap_or_default();
+    let stand = folders.flat_map(named).filter_map(|path| Some(format!("{:?}", FileIdentity::of(&path)?)));
+    stand.chain([chosen]).collect()
+}
+
 fn place(root: &Path, version: &str) -> PathBuf {
     let mut digest = DigestBuilder::new("infradev interpreter question v1");
     digest.part("version", version.as_bytes());
@@ -93,6 +112,9 @@ fn place(root: &Path, version: &str) -> PathBuf {
     for name in STEERS {
         let value = std::env::var_os(name).unwrap_or_default();
         digest.part(name, value.as_encoded_bytes());
+    }
+    for candidate in candidates(version) {
+        digest.part("candidate", candidate.as_bytes());
     }
     root.join(FOLDER).join(format!("{}.json", &digest.finish().as_str()[..32]))
 }

@@ -85,6 +85,19 @@ pub struct OfficialOutcome {
     pub unfit: Option<String>,
 }
 
+impl OfficialOutcome {
+    /// Adds what came of a further run on the same tree; a sentence that is there already is not said twice.
+    pub fn append(&mut self, further: OfficialOutcome) {
+        self.cases.extend(further.cases);
+        self.tampering.extend(further.tampering);
+        let new = further.notes.into_iter().filter(|note| !self.notes.contains(note)).collect::<Vec<_>>();
+        self.notes.extend(new);
+        self.outside.extend(further.outside);
+        self.logs.extend(further.logs);
+        self.lost |= further.lost;
+    }
+}
+
 /// Ids are shared: a suite may have 100,000 of them.
 struct Collection {
     order: Vec<Arc<str>>,
