@@ -7,10 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use infradev_supervise::process;
+use infradev_supervise::{process, watch_process};
 
 use crate::report::MemoryLimit;
 use crate::spec::Limits;
+
+/// How long a process that was killed is waited for: one that the kernel holds in a system call may never end.
+const UNKILLABLE: Duration = Duration::from_secs(1);
 
 /// A control group that was made for one trial. Dropping it removes it.
 #[derive(Debug)]
@@ -118,22 +121,36 @@ impl Group {
         text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok()).unwrap_or(0)
     }
 
-    /// Removes the group, killing what is still in it. A process that was killed leaves its group a little after its
-    /// end is seen, so this may take a few tries. Version 1 tells nobody when a group falls empty (version 2 has
-    /// `cgroup.events`), hence the pause between them.
+    /// Removes the group, killing what is still in it. A killed process leaves its group before its end can be seen, so once all
+    /// of them have ended the folder goes at once, under either version. What cannot be killed keeps it; the next sweep takes it.
     pub(crate) async fn remove(mut self) {
-        for _ in 0..200 {
-            if self.remove_now() {
-                break;
+        let _ = tokio::time::timeout(UNKILLABLE, self.empty()).await;
+        self.remove_now();
+    }
+
+    /// Kills what is in the group until nothing is.
+    async fn empty(&self) {
+        loop {
+            // Watched before they are killed: a number that is free again may be another's.
+            let ends: Vec<_> =
+                self.folders().flat_map(members).filter_map(|pid| watch_process(pid).ok()).collect();
+            if ends.is_empty() {
+                return;
             }
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            self.folders().for_each(kill_members);
+            for end in &ends {
+                let _ = end.readable().await;
+            }
         }
     }
 
+    fn folders(&self) -> impl Iterator<Item = &Path> {
+        std::iter::once(&self.memory).chain(&self.pids).map(PathBuf::as_path)
+    }
+
     fn remove_now(&mut self) -> bool {
-        let folders: Vec<_> = std::iter::once(&self.memory).chain(&self.pids).collect();
         let mut gone = true;
-        for folder in folders {
+        for folder in self.folders() {
             kill_members(folder);
             let removed = std::fs::remove_dir(folder);
             gone &= removed.is_ok() || removed.is_err_and(|e| e.kind() == io::ErrorKind::NotFound);
@@ -154,12 +171,12 @@ impl Drop for Group {
 
 /// Kills the processes of a group.
 pub(crate) fn kill_members(group: &Path) {
+    members(group).into_iter().filter_map(process).for_each(|process| process.kill());
+}
+
+fn members(group: &Path) -> Vec<i32> {
     let members = std::fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
-    for pid in members.lines().filter_map(|line| line.parse().ok()).filter(|pid| *pid > 1) {
-        if let Some(process) = process(pid) {
-            process.kill();
-        }
-    }
+    members.lines().filter_map(|line| line.parse().ok()).filter(|pid| *pid > 1).collect()
 }
 
 #[cfg(test)]
