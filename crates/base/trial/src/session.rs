@@ -12,7 +12,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use infradev_model::{CaseResult, Timeouts};
+use infradev_model::{CaseResult, Tampering, Timeouts};
 use infradev_sandbox::Kind;
 use infradev_store::Sharing;
 use tokio::time::Instant;
@@ -84,18 +84,22 @@ pub struct Tried {
 
 impl Tried {
     pub(crate) fn of_official(outcome: OfficialOutcome, begin: Instant) -> Tried {
-        let forged = outcome.tampering.into_iter().map(|found| found.evidence);
+        let first = outcome.first_case;
         Tried {
+            set_up_s: first.map_or(0.0, |first| first.duration_since(begin).as_secs_f64()),
             cases: outcome.cases,
-            notes: outcome.notes.into_iter().chain(forged).collect(),
+            notes: notes(outcome.notes, outcome.tampering),
             reach: outcome.reach,
             outside: outcome.outside,
             lost: outcome.lost,
-            resumed: false,
-            set_up_s: outcome.first_case.map_or(0.0, |first| first.duration_since(begin).as_secs_f64()),
-            wall_s: 0.0,
+            ..Tried::default()
         }
     }
+}
+
+/// What a variant's run noted, evidence of forgery with it: nobody gains by it here, but it says what happened.
+fn notes(notes: Vec<String>, tampering: Vec<Tampering>) -> Vec<String> {
+    notes.into_iter().chain(tampering.into_iter().map(|found| found.evidence)).collect()
 }
 
 /// A warm session.
@@ -408,16 +412,13 @@ impl Session {
         let run =
             probes::run(&mut inside.launcher, &mut judge.judge, &inside.setup, &suite, &Silent, &mut meters);
         let outcome = run.await?;
-        let forged = outcome.tampering.into_iter().map(|found| found.evidence);
         let tried = Tried {
             cases: outcome.cases,
-            notes: outcome.notes.into_iter().chain(forged).collect(),
+            notes: notes(outcome.notes, outcome.tampering),
             reach: outcome.reach,
             outside: outcome.outside,
             lost: outcome.lost,
-            resumed: false,
-            set_up_s: 0.0,
-            wall_s: 0.0,
+            ..Tried::default()
         };
         if tried.lost {
             self.stop().await;
