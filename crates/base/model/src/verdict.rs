@@ -90,6 +90,9 @@ pub struct Grade {
     pub of: u32,
     /// The same by suite.
     pub suites: SuiteScores,
+    /// No probe counts here: the verdict rests on official tests alone, whose results a patch could forge.
+    #[serde(default)]
+    pub without_probes: bool,
     /// Fail-to-pass cases passed.
     pub fail_to_pass: Score,
     /// Pass-to-pass cases passed.

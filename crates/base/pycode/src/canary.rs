@@ -332,6 +332,11 @@ fn list(values: &[i64]) -> String {
     format!("[{}]", values.join(", "))
 }
 
+/// A word as names in tests are made of, for values drawn elsewhere.
+pub(crate) fn word(rng: &mut (impl Rng + ?Sized)) -> &'static str {
+    if rng.random_bool(0.3) { pick(rng, &ADJECTIVES) } else { pick(rng, &NOUNS) }
+}
+
 fn pick<T: Copy>(rng: &mut (impl Rng + ?Sized), from: &[T]) -> T {
     *from.choose(rng).unwrap_or(&from[0])
 }

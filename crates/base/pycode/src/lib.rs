@@ -13,6 +13,7 @@ mod import_time;
 mod module;
 mod mutants;
 mod names;
+mod perturbed;
 mod replace;
 mod rewrites;
 mod stub;

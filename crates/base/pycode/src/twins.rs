@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use rand::Rng;
 use ruff_python_ast::token::TokenKind;
 use ruff_python_ast::visitor::{self, Visitor};
 use ruff_python_ast::{Decorator, Expr, Stmt, StmtAssert, StmtClassDef, StmtFunctionDef, StmtWith};
@@ -10,6 +11,7 @@ use ruff_text_size::{Ranged, TextRange};
 
 use crate::definitions::{bases, blocks, decorator_name, dotted, is_decorated};
 use crate::module::{Module, ParseError, Span};
+use crate::perturbed;
 use crate::replace::replace_spans;
 
 /// A test file with the last assertion of one test perturbed.
@@ -40,13 +42,14 @@ pub fn names_of_tests(path: &str, text: &str) -> Result<Vec<String>, ParseError>
 }
 
 /// A twin for each test that surely reaches an assertion. The perturbed assertion still evaluates what the original
-/// evaluates, once, and fails whatever comes of it: `assert E, message` becomes `assert (E) in (), message`, and a call
-/// such as `assert_close(a, b)` or `self.assertEqual(a, b)` becomes `assert assert_close(a, b) in ()`. A test that fails
-/// of itself therefore fails as a twin too. The last assertion at the function's own level is taken, else the last in a
-/// `with` or in a loop over a literal; where there is none, the exception that `pytest.raises` expects is changed.
+/// evaluates, once, and fails whatever comes of it: `assert a == 3` becomes `assert a == 48213` or `assert (a, 7) == (3, 9)`,
+/// `assert E, message` becomes `assert (E) == "uneven_ledger", message`, `self.assertEqual(a, b)` becomes
+/// `self.assertEqual([a, 7], [b, 9])`. Form, numbers and words are drawn from `rng`. A test that fails of itself therefore fails as
+/// a twin too. The last assertion at the function's own level is taken, else the last in a `with` or in a loop over a
+/// literal; where there is none, the exception that `pytest.raises` expects is changed.
 ///
 /// No twin is made of a test that is marked `skip` or `xfail`, is defined twice, or may return before its assertion.
-pub fn twins(path: &str, text: &str) -> Result<Vec<Twin>, ParseError> {
+pub fn twins<R: Rng + ?Sized>(path: &str, text: &str, rng: &mut R) -> Result<Vec<Twin>, ParseError> {
     let module = Module::parse(path, text)?;
     if module.body().iter().any(|statement| marks_module(&module, statement)) {
         return Ok(Vec::new());
@@ -58,7 +61,7 @@ pub fn twins(path: &str, text: &str) -> Result<Vec<Twin>, ParseError> {
     }
     let mut twins = Vec::new();
     for test in tests.iter().filter(|test| !test.marked && times[test.name.as_str()] == 1) {
-        let Some((span, replacement)) = perturb(&module, &test.function.body) else { continue };
+        let Some((span, replacement)) = perturb(&module, &test.function.body, rng) else { continue };
         twins.push(Twin {
             test_function: test.name.clone(),
             line: module.line_column(span.start).0,
@@ -129,22 +132,19 @@ fn marks_module(module: &Module, statement: &Stmt) -> bool {
 }
 
 /// The replacement that makes a test fail.
-fn perturb(module: &Module, body: &[Stmt]) -> Option<(Span, String)> {
+fn perturb<R: Rng + ?Sized>(module: &Module, body: &[Stmt], rng: &mut R) -> Option<(Span, String)> {
     let reached = Reached::of(body);
     match reached.own.or(reached.nested)? {
         Expectation::Assert(assert) => {
-            let start = assert.start().to_usize() + "assert".len();
             let end = end_of_test(module, assert);
-            let test = module.source()[start..end].trim();
-            Some((Span { start: assert.start().to_usize(), end }, format!("assert ({test}) in ()")))
+            let span = Span { start: assert.start().to_usize(), end };
+            Some((span, perturbed::assertion(module, assert, end, rng)))
         }
         Expectation::Call(statement) => {
-            Some((statement.range().into(), format!("assert {} in ()", module.text(statement))))
+            Some((statement.range().into(), perturbed::call(module, statement, rng)))
         }
         Expectation::Raises(exception) => {
-            let other = "StopAsyncIteration";
-            let text = module.text(exception);
-            (!text.contains(other)).then(|| (exception.range().into(), other.to_owned()))
+            Some((exception.range().into(), perturbed::exception(module.text(exception), rng)?))
         }
     }
 }

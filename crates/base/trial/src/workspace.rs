@@ -257,7 +257,7 @@ impl Workspace {
         let bytes = fs::read(&path).map_err(at(&path))?;
         // A test file that is no valid Python has no twins; collecting it says what is wrong.
         let Ok(text) = String::from_utf8(bytes) else { return Ok(Vec::new()) };
-        let Ok(all) = twins(file, &text) else { return Ok(Vec::new()) };
+        let Ok(all) = twins(file, &text, rng) else { return Ok(Vec::new()) };
         let named = all.into_iter().map(|twin| {
             let of = CalibratedTwin {
                 file: file.to_string(),

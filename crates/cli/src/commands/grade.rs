@@ -1,5 +1,6 @@
 //! `infradev grade`.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 use std::process::ExitCode;
@@ -97,7 +98,7 @@ pub fn table(document: &GradeDocument) -> String {
             word(grade.verdict),
             format!("{}/{}", grade.passed, grade.of).into(),
             format!("{}/{}", official.passed, official.of).into(),
-            format!("{}/{}", probe.passed, probe.of).into(),
+            if grade.without_probes { Cell::odd("none") } else { format!("{}/{}", probe.passed, probe.of).into() },
             format!("{:.1} s", grade.wall_s).into(),
         ]);
     }
@@ -131,6 +132,15 @@ fn summary(document: &GradeDocument, folder: &Path) -> String {
     let mut text = format!("\nresolved {resolved} of {scored}");
     if faults > 0 {
         let _ = write!(text, ", {faults} faults apart");
+    }
+    let unprobed: BTreeSet<&str> =
+        document.submissions.iter().filter(|grade| grade.without_probes).map(|grade| grade.task.as_str()).collect();
+    if !unprobed.is_empty() {
+        let tasks = Vec::from_iter(unprobed).join(", ");
+        let _ = write!(
+            text,
+            "; no probes: verdicts on {tasks} rest on official tests alone, which a patch can forge"
+        );
     }
     let bare = document.submissions.iter().any(|grade| grade.sandbox.kind == "none");
     if bare {

@@ -19,6 +19,7 @@ pub fn grade(task: &str, submission: &str, trials: &[(&Calibration, &TrialResult
         passed: 0,
         of: 0,
         suites: SuiteScores::default(),
+        without_probes: false,
         fail_to_pass: Score::default(),
         pass_to_pass: Score::default(),
         // An empty sum of floats is -0.0.
@@ -36,6 +37,7 @@ pub fn grade(task: &str, submission: &str, trials: &[(&Calibration, &TrialResult
         grade.reasons.extend(trial.mended.iter().map(|mending| format!("mended: {mending}")));
     }
     grade.reasons.dedup();
+    grade.without_probes = grade.suites.probe.of == 0;
     decide(&mut grade, trials);
     grade
 }
@@ -54,6 +56,7 @@ pub fn without_trial(
             add(&mut grade, case, false);
         }
     }
+    grade.without_probes = grade.suites.probe.of == 0;
     grade.verdict = verdict;
     grade.reasons.push(reason.to_string());
     grade
