@@ -88,12 +88,7 @@ fn without_a_sandbox_the_result_says_so() {
 
 #[test]
 fn predictions_for_a_whole_pack_serve_for_one_task_of_it() {
-    let ground = Ground::new();
-    for file in ["task.toml", "spec.md", "contract.toml", "golden.patch", "official.patch"] {
-        let text = ground.read(&format!("pack/tasks/triple/{file}"));
-        ground.write(&format!("pack/tasks/zweite/{file}"), &text);
-    }
-    ground.edit("pack/tasks/zweite/task.toml", "id = \"triple\"", "id = \"zweite\"");
+    let ground = with_a_task_without_probes();
     let line = |task: &str| {
         json!({"instance_id": task, "model_name_or_path": "m", "model_patch": GOLDEN}).to_string() + "\n"
     };
@@ -104,4 +99,29 @@ fn predictions_for_a_whole_pack_serve_for_one_task_of_it() {
     ground.write("p.jsonl", &(line("triple") + &line("drei")));
     let said = ground.infradev(&grade).exits(4);
     assert!(said.err.contains("p.jsonl:2: there is no task drei in the pack"), "{}", said.err);
+}
+
+/// A pack with a second task, `zweite`, which has no probes.
+fn with_a_task_without_probes() -> Ground {
+    let ground = Ground::new();
+    for file in ["task.toml", "spec.md", "contract.toml", "golden.patch", "official.patch"] {
+        let text = ground.read(&format!("pack/tasks/triple/{file}"));
+        ground.write(&format!("pack/tasks/zweite/{file}"), &text);
+    }
+    ground.edit("pack/tasks/zweite/task.toml", "id = \"triple\"", "id = \"zweite\"");
+    ground
+}
+
+#[test]
+fn a_grade_that_no_probe_stands_behind_is_told_apart() {
+    let ground = with_a_task_without_probes();
+    let said = ground.infradev(&["grade", "pack", "--patches", "golden"]).exits(0);
+    let probe: Vec<Option<&str>> =
+        said.out.lines().skip(1).take(2).map(|line| line.split_whitespace().nth(5)).collect();
+    assert_eq!(probe, [Some("2/2"), Some("none")], "{}", said.out);
+    assert!(said.out.contains("no probes: verdicts on zweite rest on official tests alone"), "{}", said.out);
+    let document = ground.infradev(&["grade", "pack", "--patches", "golden", "--json"]).exits(0).json();
+    let marks: Vec<&Value> =
+        document["submissions"].as_array().unwrap().iter().map(|grade| &grade["without_probes"]).collect();
+    assert_eq!(marks, [&json!(false), &json!(true)]);
 }

@@ -98,7 +98,11 @@ pub fn table(document: &GradeDocument) -> String {
             word(grade.verdict),
             format!("{}/{}", grade.passed, grade.of).into(),
             format!("{}/{}", official.passed, official.of).into(),
-            if grade.without_probes { Cell::odd("none") } else { format!("{}/{}", probe.passed, probe.of).into() },
+            if grade.without_probes {
+                Cell::odd("none")
+            } else {
+                format!("{}/{}", probe.passed, probe.of).into()
+            },
             format!("{:.1} s", grade.wall_s).into(),
         ]);
     }
@@ -133,8 +137,12 @@ fn summary(document: &GradeDocument, folder: &Path) -> String {
     if faults > 0 {
         let _ = write!(text, ", {faults} faults apart");
     }
-    let unprobed: BTreeSet<&str> =
-        document.submissions.iter().filter(|grade| grade.without_probes).map(|grade| grade.task.as_str()).collect();
+    let unprobed: BTreeSet<&str> = document
+        .submissions
+        .iter()
+        .filter(|grade| grade.without_probes)
+        .map(|grade| grade.task.as_str())
+        .collect();
     if !unprobed.is_empty() {
         let tasks = Vec::from_iter(unprobed).join(", ");
         let _ = write!(
