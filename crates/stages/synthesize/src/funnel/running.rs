@@ -205,7 +205,8 @@ impl<'a> Funnel<'a> {
                 Some((index, golden)) => (lines_of(mutant, *index, golden), (*golden).to_string()),
                 None => (None, String::new()),
             };
-            Candidate { mutant: mutant.clone(), golden, lines }
+            let listed = self.plan.mutations.listed.contains_key(&mutant.digest);
+            Candidate { mutant: mutant.clone(), golden, lines, listed }
         };
         mutants.into_iter().map(candidate).collect()
     }

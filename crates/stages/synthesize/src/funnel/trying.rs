@@ -28,10 +28,22 @@ pub struct Candidate {
     pub golden: String,
     /// The lines that must run for it to matter; none known means any may.
     pub lines: Option<BTreeSet<Line>>,
+    /// Whether the task says that it is equivalent to golden.
+    pub listed: bool,
+}
+
+/// Whose times a mutant's deadlines come from.
+#[derive(Clone, Copy, PartialEq)]
+enum Pace {
+    /// Golden's own, with some slack.
+    Golden,
+    /// What the task allows.
+    Task,
 }
 
 impl Trying<'_> {
-    /// Tries one mutant. What it does ends with its ranks.
+    /// Tries one mutant. What it does ends with its ranks. One that is listed as equivalent and misses a deadline set by golden's
+    /// times is tried again with the task's own: a busy machine refutes no listing.
     pub async fn mutant(
         &self,
         session: &mut Session,
@@ -55,7 +67,12 @@ impl Trying<'_> {
         };
         let text = mutant.text(&candidate.golden).map(String::into_bytes);
         session.lay(&[(mutant.file.clone(), text)])?;
-        let outcome = self.suites(session, candidate, &mut record).await;
+        let mut outcome = self.suites(session, candidate, Pace::Golden, &mut record).await;
+        if outcome.is_ok() && candidate.listed && late(&record) {
+            (record.by, record.official_reach, record.probe_reach) = (None, 0, 0);
+            record.probes.clear();
+            outcome = self.suites(session, candidate, Pace::Task, &mut record).await;
+        }
         session.put_back()?;
         outcome?;
         record.fate = match &record.by {
@@ -72,6 +89,7 @@ impl Trying<'_> {
         &self,
         session: &mut Session,
         candidate: &Candidate,
+        pace: Pace,
         record: &mut MutantRecord,
     ) -> Result<(), TrialError> {
         for suite in [Suite::Official, Suite::Probe] {
@@ -82,7 +100,7 @@ impl Trying<'_> {
                     Suite::Probe => record.probe_reach += cases.len() as u32,
                 }
                 if !cases.is_empty() {
-                    self.suite(session, control, candidate, &cases, record).await?;
+                    self.suite(session, control, candidate, &cases, pace, record).await?;
                 }
                 if suite == Suite::Official && record.by.is_some() {
                     return Ok(());
@@ -100,10 +118,15 @@ impl Trying<'_> {
         control: &SuiteControl,
         candidate: &Candidate,
         cases: &BTreeSet<String>,
+        pace: Pace,
         record: &mut MutantRecord,
     ) -> Result<(), TrialError> {
         let rejects = |case: &CaseResult| word(control, case) != Word::Passed && !judge_failed(case);
-        let (timeouts, deadlines) = control.timeouts(&self.task.public.spec.timeouts, cases);
+        let allowed = &self.task.public.spec.timeouts;
+        let (timeouts, deadlines) = match pace {
+            Pace::Golden => control.timeouts(allowed, cases),
+            Pace::Task => (allowed.clone(), BTreeMap::new()),
+        };
         let official = control.suite == Suite::Official;
         let ask = Ask {
             world: control.world,
@@ -144,6 +167,12 @@ impl Trying<'_> {
     }
 }
 
+/// Whether nothing but a deadline rejected a mutant: what the deadline cut is not counted as answered.
+fn late(record: &MutantRecord) -> bool {
+    let in_time = |word: &Word| !matches!(word, Word::Passed | Word::Timeout | Word::Missing);
+    record.by.as_ref().is_some_and(|by| !in_time(&by.word)) && !record.probes.values().any(in_time)
+}
+
 /// Whether a mutant changes what runs in cases alone: what ran while modules were imported, or for fixtures that cases share,
 /// has left golden's values behind in a template.
 fn resumes(candidate: &Candidate, control: &SuiteControl) -> bool {
@@ -168,4 +197,48 @@ fn judge_failed(case: &CaseResult) -> bool {
 pub(super) fn missing(tried: &Tried, cases: &BTreeSet<String>) -> Option<String> {
     let ran: BTreeSet<&str> = tried.cases.iter().map(|case| case.case.id.as_str()).collect();
     cases.iter().find(|id| !ran.contains(id.as_str())).cloned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(by: Word, probes: &[(&str, Word)]) -> MutantRecord {
+        MutantRecord {
+            mutant: Mutant {
+                file: "m.py".to_string(),
+                start: 0,
+                end: 1,
+                replacement: None,
+                operator: infradev_model::Operator::TakeBackFile,
+                function: None,
+                line: 1,
+                digest: infradev_model::Digest::of(b"m"),
+            },
+            fate: Fate::Official,
+            was: String::new(),
+            becomes: String::new(),
+            promise: String::new(),
+            equivalent: None,
+            by: Some(RejectedBy {
+                suite: Suite::Probe,
+                case: "c".to_string(),
+                world: 1,
+                word: by,
+                said: String::new(),
+            }),
+            official_reach: 1,
+            probe_reach: 1,
+            probes: probes.iter().map(|(id, word)| ((*id).to_string(), *word)).collect(),
+            wall_s: 0.0,
+        }
+    }
+
+    #[test]
+    fn a_mutant_is_late_where_deadlines_alone_rejected_it() {
+        assert!(late(&record(Word::Timeout, &[("c", Word::Timeout), ("d", Word::Passed)])));
+        assert!(late(&record(Word::Missing, &[])));
+        assert!(!late(&record(Word::Timeout, &[("c", Word::Timeout), ("d", Word::Failed)])));
+        assert!(!late(&record(Word::Failed, &[("c", Word::Failed)])));
+    }
 }
