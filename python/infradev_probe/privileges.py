@@ -134,32 +134,58 @@ class _Program(ctypes.Structure):
     _fields_ = [("length", ctypes.c_uint16), ("instructions", ctypes.POINTER(_Instruction))]
 
 
-#: By machine: the kernel's word for it, the number of seccomp, those of add_key, request_key and keyctl.
-_MACHINES = {"x86_64": (0xC000003E, 317, (248, 249, 250)), "aarch64": (0xC00000B7, 277, (217, 218, 219))}
+#: By machine: the kernel's word for it, the numbers of seccomp, of add_key, request_key and keyctl, of clone and unshare.
+_MACHINES = {
+    "x86_64": (0xC000003E, 317, (248, 249, 250), (56, 272)),
+    "aarch64": (0xC00000B7, 277, (217, 218, 219), (220, 97)),
+}
+_CLONE3 = 435  # the same number on every architecture
+CLONE_NEWUSER = 0x10000000
 
 
-def forbid_keyrings() -> None:
-    """No call on the kernel's keyrings from here on, children included: a uid's own outlives all of its processes.
+def forbid_calls() -> None:
+    """From here on, children included: no call on the kernel's keyrings, no user namespace. Takes no_new_privs.
 
-    What one trial left there the next under the same uid would find; without uids it is the user's. Takes no_new_privs.
+    A uid's keyring outlives all of its processes: what one trial left there the next under the same uid would find; without uids
+    it is the user's. Within a user namespace of its own code has every capability, and with it most of what the kernel offers to
+    attack. clone3, whose flags no filter can read, is answered as by a kernel that lacks it; the C library then uses clone.
     On another machine, or a kernel without seccomp, nothing is forbidden.
     """
     known = _MACHINES.get(os.uname().machine)
     if known is None:
         return
-    architecture, seccomp, calls = known
-    load, equal, at_least, answer = 0x20, 0x15, 0x35, 0x06
-    refused, allowed = 0x00050000 | errno.EPERM, 0x7FFF0000
-    # at the end: allowed, then refused; a jump counts the instructions that it leaves out
-    last = 4 + len(calls) + 1
-    steps = [(load, 0, 0, 4), (equal, 0, last - 2, architecture), (load, 0, 0, 0)]
-    # the numbers of x32, a second way to the same calls, begin here
-    steps += [(at_least, last - 4, 0, 0x40000000)]
-    steps += [(equal, last - (4 + i) - 1, 0, call) for i, call in enumerate(calls)]
-    steps += [(answer, 0, 0, allowed), (answer, 0, 0, refused)]
-    program = (_Instruction * len(steps))(*steps)
+    architecture, seccomp, keyrings, namespaces = known
+    load, equal, at_least, any_of, answer = 0x20, 0x15, 0x35, 0x45, 0x06
+    fails = 0x00050000
+    # each step: operation, value, where to go on if it holds and if not (the next one where nothing is said)
+    steps: list[tuple[int, int, str, str]] = [
+        (load, 4, "", ""),
+        (equal, architecture, "", "refused"),
+        (load, 0, "", ""),
+        # the numbers of x32, a second way to the same calls, begin here
+        (at_least, 0x40000000, "refused", ""),
+        (equal, _CLONE3, "absent", ""),
+    ]
+    steps += [(equal, call, "refused", "") for call in keyrings]
+    steps += [(equal, call, "flags", "") for call in namespaces]
+    labels = {"flags": len(steps) + 1, "refused": len(steps) + 3, "absent": len(steps) + 4}
+    steps += [
+        (answer, 0x7FFF0000, "", ""),
+        (load, 16, "", ""),
+        (any_of, CLONE_NEWUSER, "refused", "allowed"),
+        (answer, fails | errno.EPERM, "", ""),
+        (answer, fails | errno.ENOSYS, "", ""),
+        (answer, 0x7FFF0000, "", ""),
+    ]
+    labels["allowed"] = len(steps) - 1
+
+    def jump(at: int, label: str) -> int:
+        return labels[label] - at - 1 if label else 0
+
+    compiled = [(op, jump(at, yes), jump(at, no), value) for at, (op, value, yes, no) in enumerate(steps)]
+    program = (_Instruction * len(compiled))(*compiled)
     set_filter, spec_allow = 1, 4
-    _libc.syscall(seccomp, set_filter, spec_allow, ctypes.byref(_Program(len(steps), program)))
+    _libc.syscall(seccomp, set_filter, spec_allow, ctypes.byref(_Program(len(compiled), program)))
 
 
 def set_dumpable(yes: bool) -> None:

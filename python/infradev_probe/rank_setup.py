@@ -52,7 +52,7 @@ def prepare(
             privileges.become_rank(uid, gid)
         else:
             privileges.forbid_new_privileges()
-        privileges.forbid_keyrings()
+        privileges.forbid_calls()
         mode = args["mode"]
         if mode != "template":  # which would take all that it forks with it
             _die_first()

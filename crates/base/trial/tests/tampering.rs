@@ -282,6 +282,40 @@ def test_uid():
 }
 
 #[test]
+fn the_code_under_test_makes_no_user_namespace_in_which_it_had_every_capability() {
+    let test = "\
+import ctypes, errno, os, platform, subprocess, threading
+
+UNSHARE, CLONE = {'x86_64': (272, 56), 'aarch64': (97, 220)}[platform.machine()]
+CLONE3, NEWUSER = 435, 0x10000000
+
+def test_namespaces():
+    libc = ctypes.CDLL(None, use_errno=True)
+    for call in [(UNSHARE, NEWUSER), (UNSHARE, NEWUSER | 0x20000), (CLONE, NEWUSER | 17, 0, 0, 0, 0)]:
+        assert (libc.syscall(*call), ctypes.get_errno()) == (-1, errno.EPERM)
+    assert (libc.syscall(CLONE3, 0, 0), ctypes.get_errno()) == (-1, errno.ENOSYS)
+
+def test_threads_and_programs_start_as_ever():
+    seen = []
+    thread = threading.Thread(target=seen.append, args=(1,))
+    thread.start()
+    thread.join()
+    assert seen == [1]
+    assert subprocess.run(['/bin/sh', '-c', 'exit 3']).returncode == 3
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+";
+    let ground = Ground::new(2, &[("lib/__init__.py", "")], &[("tests/test_names.py", test)], &[]);
+    let result = ground.trial("");
+    assert_eq!(result.cases.len(), 2);
+    for case in &result.cases {
+        assert_eq!(case.outcomes(), [infradev_model::Outcome::Passed; 2], "{case:?}");
+    }
+}
+
+#[test]
 fn the_code_under_test_reaches_no_keyring_which_would_outlive_its_trial() {
     let test = "\
 import ctypes, errno, platform
