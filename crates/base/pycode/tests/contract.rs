@@ -185,6 +185,8 @@ fn what_is_reached_from_an_object_of_the_tree_is_touched_by_a_name_that_is_new_t
         "first, *rest = start(1)\nprint(first.gone)\n",
         "pool = start(1)\nprint(pool.blocks[0].gone)\n",
         "@fixture\ndef pool():\n    return start(1)\ndef test(pool):\n    a, b = zip(pool.blocks, [1])\n    b.gone\n",
+        "class TestPool:\n    def setup_method(self):\n        self.pool = start(1)\n    def test(self):\n        self.pool.blocks[0].gone\n",
+        "class TestPool:\n    def test(self):\n        self.pool.first.gone\n    def setUp(self):\n        self.pool = start(1)\n",
     ] {
         let test = format!("from pkg.run import start\n{way}");
         assert!(missing(&test), "{test}");
@@ -196,6 +198,7 @@ fn what_is_reached_from_an_object_of_the_tree_is_touched_by_a_name_that_is_new_t
         "from pkg.run import start\nfor block in start(1):\n    block = other(block)\n    block.gone\n",
         "from pkg.run import start\ndef test(blocks):\n    for block in blocks:\n        block.gone\n",
         "from pkg.run import start\nfor block in start(1):\n    block.environ\n",
+        "from pkg.run import start\nclass A:\n    def setUp(self):\n        self.pool = start(1)\nclass B:\n    def setUp(self):\n        self.pool = other()\n    def test(self):\n        self.pool.first.gone\n",
     ] {
         assert!(!missing(other), "{other}");
     }
