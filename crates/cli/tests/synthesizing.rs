@@ -380,11 +380,17 @@ fn a_listing_that_names_no_mutant_or_several_is_refused_before_anything_runs() {
     tell(&entry.replace("return 3 * x", "return 2 * x"));
     tell(&entry.replace("triple", "tripel"));
     tell(&entry.replace("why = \"three is as good as four\"\n", "why = \"so\"\n"));
-    // Two statements that are the same: no entry can tell them apart.
+    // Two statements that are the same: their number tells them apart.
     ground.edit("pack/tasks/triple/golden.patch", "+    y = x + 1\n", "+    y = x + 1\n+    y = x + 1\n");
     ground.edit("pack/tasks/triple/golden.patch", "@@ -1,2 +1,13 @@", "@@ -1,2 +1,14 @@");
     let twice = entry.replace("triple", "unused").replace("return 3 * x", "y = x + 1");
-    tell(&twice.replace("return 4 * x", "y = x + 2"));
+    let twice = twice.replace("return 4 * x", "y = x + 2");
+    tell(&twice);
+    tell(&twice.replace("why =", "nth = 3\nwhy ="));
     insta::assert_snapshot!(told);
     assert!(!ground.path().join("home/runs").exists(), "nothing was begun");
+    ground.write(LISTED, &twice.replace("why =", "nth = 2\nwhy ="));
+    let document = ground.infradev(&["synthesize", "pack", "--json"]).exits(0).json();
+    let listed = mutants(&document["tasks"][0]).iter().filter(|record| record["equivalent"].is_string());
+    assert_eq!(listed.count(), 1);
 }

@@ -40,6 +40,9 @@ pub struct EquivalentMutant {
     pub was: String,
     /// What stands there instead, the same way; empty where they are gone.
     pub becomes: String,
+    /// Which one, from 1 and by line, where golden has several that are alike in all of this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nth: Option<u32>,
     /// Why no input tells it from golden.
     pub why: String,
     /// The line of the entry, from 1, where it is known.
@@ -125,20 +128,36 @@ impl EquivalentMutant {
             }
             left = kept;
         }
-        match left[..] {
-            [shown] => Ok(shown.mutant),
-            _ => {
-                let lines: Vec<String> = left.iter().map(|shown| shown.mutant.line.to_string()).collect();
-                let what = format!("names {} mutants of golden, in lines {}", left.len(), lines.join(", "));
+        left.sort_by_key(|shown| (shown.mutant.line, shown.mutant.start));
+        let lines = || {
+            let lines: Vec<String> = left.iter().map(|shown| shown.mutant.line.to_string()).collect();
+            lines.join(", ")
+        };
+        match (self.nth, &left[..]) {
+            (None | Some(1), [shown]) => Ok(shown.mutant),
+            (None, _) => {
+                let what = format!(
+                    "names {} mutants of golden, in lines {}: say which with `nth`",
+                    left.len(),
+                    lines()
+                );
                 Err(self.refusal(file, index, "becomes", what))
             }
+            (Some(nth), _) => match (nth as usize).checked_sub(1).and_then(|at| left.get(at)) {
+                Some(shown) => Ok(shown.mutant),
+                None => {
+                    let what =
+                        format!("there is no number {nth}: golden has such mutants in line {}", lines());
+                    Err(self.refusal(file, index, "nth", what))
+                }
+            },
         }
     }
 
     fn names_the_same(&self, other: &EquivalentMutant) -> bool {
         let key = |entry: &EquivalentMutant| {
             let (was, becomes) = (entry.was.trim().to_string(), entry.becomes.trim().to_string());
-            (entry.file.clone(), entry.function.clone(), entry.operator, was, becomes)
+            (entry.file.clone(), entry.function.clone(), entry.operator, was, becomes, entry.nth)
         };
         key(self) == key(other)
     }
@@ -250,6 +269,20 @@ why = \"nobody calls it with less than zero\"
     #[test]
     fn an_entry_names_one_mutant_by_what_it_changes() {
         assert_eq!(found(("", "")), "line 6");
+    }
+
+    #[test]
+    fn of_several_alike_an_entry_names_one_by_its_number() {
+        let constant = "operator = \"swap-constant\"\nwas = \"return 3 * x\"\nbecomes = \"return 4 * x\"\n";
+        let (from, to) = (ENTRY.find("operator").expect("a key"), ENTRY.find("why").expect("a key"));
+        let nth = |nth: u32| found((&ENTRY[from..to], &format!("{constant}nth = {nth}\n")));
+        assert_eq!([nth(1), nth(2)], ["line 8", "line 9"]);
+        assert!(
+            nth(3).starts_with("equivalent.toml:3: key `mutant[0].nth`: there is no number 3"),
+            "{}",
+            nth(3)
+        );
+        assert!(nth(0).contains("there is no number 0"), "{}", nth(0));
     }
 
     #[test]
