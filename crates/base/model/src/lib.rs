@@ -5,6 +5,7 @@ mod agent;
 mod calibration;
 mod canary;
 mod case;
+mod curation;
 mod digest;
 mod equivalent;
 mod error;
@@ -38,6 +39,10 @@ pub use canary::Canary;
 pub use case::{
     CaseId, CaseResult, Detail, Expectation, Judgement, Outcome, RankOutcome, Rejection, Suite, Word,
     countable, merge,
+};
+pub use curation::{
+    AlsoAt, CURATION_SCHEMA, Candidate, Checks, CurationDocument, Definitions, Device, Evidence, Facts,
+    Guess, Hollowable, LeftOut, LeftOutBecause, Lines, Needs, Repeats, ScorePart,
 };
 pub use digest::{Digest, DigestBuilder};
 pub use equivalent::{EQUIVALENT_SCHEMA, EquivalentMutant, EquivalentSpec, ShownMutant};

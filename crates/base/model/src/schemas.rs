@@ -28,6 +28,7 @@ pub fn schemas() -> Vec<(&'static str, String)> {
         ("submission.schema.json", text(schema_for!(crate::SubmissionRecord))),
         ("attempt.schema.json", text(schema_for!(crate::AttemptDocument))),
         ("rounds.schema.json", text(schema_for!(crate::RoundsDocument))),
+        ("curate.schema.json", text(schema_for!(crate::CurationDocument))),
         ("run.schema.json", text(schema_for!(crate::Run))),
     ]
 }
