@@ -4,6 +4,7 @@ pub mod accept;
 pub mod attempt;
 pub mod canary;
 pub mod contract;
+pub mod curate;
 pub mod doctor;
 pub mod grade;
 pub mod new;
