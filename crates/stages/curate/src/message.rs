@@ -198,7 +198,8 @@ fn first_word(text: &str) -> String {
 
 /// The title and number of a subject in quotes; a quote may stand open before the number of the revert itself.
 fn read_quoted(inner: &str) -> (String, Option<String>) {
-    let mut line = inner.to_owned();
+    // A number after the closing quote is that of the revert around it.
+    let mut line = inner.split("\" (").next().unwrap_or(inner).to_owned();
     let mut number = None;
     let mirrored = gitlab_prefix(&line).map(|(number, rest)| (number, rest.to_owned()));
     if let Some((mirror, rest)) = mirrored {
