@@ -213,7 +213,8 @@ pub fn area(title: &str, paths: &[String]) -> Guess<Area> {
         match first {
             Some((at, word)) => vote(at, share, &word, path),
             None => {
-                let package = PACKAGES.iter().find(|(package, _)| parts.first().is_some_and(|first| first == package));
+                let package =
+                    PACKAGES.iter().find(|(package, _)| parts.first().is_some_and(|first| first == package));
                 if let Some((package, at)) = package {
                     vote(*at, share * 0.5, package, path);
                 }
@@ -239,8 +240,8 @@ fn few(mut evidence: Vec<Evidence>) -> Vec<Evidence> {
     evidence
 }
 
-/// A guess of the kind: the type of a conventional commit, else the title's first word, else any of its words, else what the
-/// change is made of.
+/// A guess of the kind: the type of a conventional commit, else the title's first word, else any of its words. One whose
+/// title names no kind is a feature, with what it adds for evidence.
 pub fn kind(title: &str, made_of: Option<&Definitions>) -> Guess<Kind> {
     let by = |is: Kind, what: &str| Guess { is, evidence: vec![evidence(what, "subject")] };
     let bare = without_tags(title);
@@ -307,10 +308,6 @@ pub fn kind(title: &str, made_of: Option<&Definitions>) -> Guess<Kind> {
         return by(Kind::Feature, word);
     }
     match made_of {
-        Some(made) if made.functions_added + made.classes_added == 0 && made.functions_changed > 0 => {
-            let what = format!("{} functions changed, none added", made.functions_changed);
-            Guess { is: Kind::Fix, evidence: vec![evidence(&what, "source")] }
-        }
         Some(made) => {
             let what = format!("{} functions and {} classes added", made.functions_added, made.classes_added);
             Guess { is: Kind::Feature, evidence: vec![evidence(&what, "source")] }

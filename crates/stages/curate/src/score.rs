@@ -19,12 +19,12 @@ pub fn parts(facts: &Facts) -> Vec<ScorePart> {
         20..=49 | 1501..=4000 => 8,
         _ => 0,
     };
-    part("size", by_size, format!("{lines} source lines"));
+    part("size", by_size, format!("source lines: {lines}"));
     let files = facts.source.files;
-    part("spread", 3 * files.min(5) as i32, format!("{files} source files"));
+    part("spread", 3 * files.min(5) as i32, format!("source files: {files}"));
     let needs = &facts.needs;
     if needs.world > 1 {
-        part("ranks", 15, format!("{} ranks", needs.world));
+        part("ranks", 15, format!("ranks: {}", needs.world));
     } else if needs.distributed {
         part("ranks", 5, "a process group".into());
     }
@@ -35,7 +35,7 @@ pub fn parts(facts: &Facts) -> Vec<ScorePart> {
         part("resources", 5, "tests look at memory, time or bytes".into());
     }
     if facts.hollow.functions > 0 {
-        part("hollow", 10, format!("{} added functions", facts.hollow.functions));
+        part("hollow", 10, format!("added functions: {}", facts.hollow.functions));
     }
     if needs.device == Device::Cpu {
         part("cpu", 5, "no test asks for CUDA".into());
