@@ -173,10 +173,54 @@ fn steps_that_are_done_are_not_made_again() {
     // As a kill before its end leaves it.
     std::fs::remove_file(run.join("finished.json")).unwrap();
     std::fs::remove_file(run.join("rounds.json")).unwrap();
-    ground.write("mine/mine.py", "raise SystemExit('not again')\n");
     let again = ground.infradev(&[&SYNTHESIZE[..], &["--rounds", "1"]].concat()).exits(1).json();
     assert_eq!(again["run"], first["run"]);
+    // To the microsecond that each took.
     assert_eq!(again["rounds"][0]["steps"], first["rounds"][0]["steps"]);
+    std::fs::remove_file(run.join("finished.json")).unwrap();
+    ground.write("mine/mine.py", "raise SystemExit('another agent')\n");
+    let other = ground.infradev(&[&SYNTHESIZE[..], &["--rounds", "1"]].concat()).exits(1).json();
+    assert_ne!(other["run"], first["run"], "an agent that was changed is another one");
+    assert_eq!(other["rounds"][0]["steps"][0]["ending"], "agent_crashed");
+}
+
+/// By role: the adversary leaves a link where its folder was, to what its sandbox does not show; the prober a file; the
+/// prompter folders without end.
+const SHAPES: &str = r#"
+import os, shutil, sys
+role = sys.stdin.read().split()[1].rstrip(":")
+if role == "prompter":
+    os.chdir("/workspace/task")
+    for _ in range(2500):
+        os.mkdir("dd")
+        os.chdir("dd")
+else:
+    os.rename("/workspace/task", "/workspace/aside")
+    if role == "adversary":
+        os.symlink("SECRET", "/workspace/task")
+    else:
+        open("/workspace/task", "w").close()
+"#;
+
+#[test]
+fn a_folder_of_another_shape_is_not_entered_and_the_rounds_go_on() {
+    let ground = Ground::new();
+    ground.write("secret/adversarial/host.toml", "taken from the host\n");
+    let secret = ground.path().join("secret").to_str().unwrap().to_owned();
+    bare(&ground, &SHAPES.replace("SECRET", &secret));
+    let said = ground.infradev(&[&SYNTHESIZE[..], &["--rounds", "1"]].concat()).exits(1);
+    assert!(!said.out.contains("host.toml"), "{}", said.out);
+    let document = said.json();
+    let steps = document["rounds"][0]["steps"].as_array().unwrap();
+    let told: Vec<[&Value; 3]> =
+        steps.iter().map(|step| [&step["ending"], &step["written"], &step["ignored"]]).collect();
+    let no_folder = json!([{"path": "task", "why": "is no folder any more: nothing of it is taken"}]);
+    let deep = format!("task{}", "/dd".repeat(9));
+    let too_deep = json!([{"path": deep, "why": "is nested too deep"}]);
+    for (found, ignored) in told.iter().zip([&no_folder, &no_folder, &too_deep]) {
+        assert_eq!(*found, [&json!("finished"), &json!({}), ignored]);
+    }
+    assert_eq!(told.len(), 3);
 }
 
 #[test]

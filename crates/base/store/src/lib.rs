@@ -31,4 +31,4 @@ pub use run::{RunFolder, Staging};
 pub use runs::{Plan, RunEvent, RunView, Runs};
 pub use scratch::Scratch;
 pub use task::{last_acceptance, save_acceptance, with_parts};
-pub use trees::{Made, Sharing, Tree, Trees};
+pub use trees::{Made, Sharing, Tree, Trees, folder_digest};

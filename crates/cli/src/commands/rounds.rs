@@ -50,6 +50,7 @@ pub async fn run(
     let more = [
         ("agent", serde_json::to_vec(&plan.agent.spec).unwrap_or_default()),
         ("asked", format!("{:?} {:?} {}", plan.model, plan.command, plan.rounds).into_bytes()),
+        ("content", format!("{:?}", plan.agent.content).into_bytes()),
         ("rewrites", args.rewrites.to_string().into_bytes()),
     ];
     let run_plan = session.plan("synthesize", &pack, &more);

@@ -72,6 +72,9 @@ impl AttemptPlan {
         let asked =
             (&self.model, &endpoint, &self.command, &folder, self.timeout.as_secs_f64(), self.token_budget);
         digest.part("asked", &serde_json::to_vec(&asked).unwrap_or_default());
+        if let Some(content) = &self.agent.content {
+            digest.part("content", content.as_str().as_bytes());
+        }
         digest.finish()
     }
 }
