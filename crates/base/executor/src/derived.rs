@@ -71,6 +71,8 @@ pub struct ChangedFile {
     pub base: Option<String>,
     /// Golden's text.
     pub golden: Option<String>,
+    /// Whether base or golden has it in bytes that are no UTF-8.
+    pub undecoded: bool,
 }
 
 /// Golden's change on disk: the files that it touches, before and after.
@@ -211,20 +213,21 @@ impl<'a> GoldenChange<'a> {
 
     /// The files that golden changes, renamed ones by their new paths, in order.
     pub fn files(&self) -> Vec<ChangedFile> {
-        let text = |root: PathBuf, path: &[u8]| {
-            fs::read_to_string(root.join(Path::new(std::ffi::OsStr::from_bytes(path)))).ok()
-        };
+        let bytes = |root: PathBuf, path: &[u8]| fs::read(root.join(std::ffi::OsStr::from_bytes(path))).ok();
         let mut files: Vec<ChangedFile> = self
             .patch
             .files
             .iter()
             .map(|change| {
-                let golden = text(self.golden_files(), &change.new_path);
+                let golden = bytes(self.golden_files(), &change.new_path);
                 let path = if golden.is_some() { &change.new_path } else { &change.old_path };
+                let [base, golden] = [bytes(self.base_files(), &change.old_path), golden]
+                    .map(|side| side.map(String::from_utf8));
                 ChangedFile {
                     path: String::from_utf8_lossy(path).into_owned(),
-                    base: text(self.base_files(), &change.old_path),
-                    golden,
+                    undecoded: [&base, &golden].iter().any(|side| matches!(side, Some(Err(_)))),
+                    base: base.and_then(Result::ok),
+                    golden: golden.and_then(Result::ok),
                 }
             })
             .collect();
