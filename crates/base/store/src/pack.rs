@@ -217,7 +217,20 @@ impl Opened {
             Some(tree) if !root.join(tree).is_dir() => {
                 return Err(refuse("source.tree", format!("there is no folder `{tree}` in the pack")));
             }
-            _ => {}
+            Some(tree) => {
+                // All of it would be copied, and shown to the code under test.
+                let leads = root.join(tree);
+                let leads = leads.canonicalize().map_err(|e| StoreError::io("resolve", &leads, e))?;
+                if leads == root {
+                    let what = format!("`{tree}` is the pack itself, with all that is sealed in it");
+                    return Err(refuse("source.tree", what));
+                }
+                if !leads.starts_with(&root) {
+                    let what = format!("`{tree}` leads out of the pack, to {}", leads.display());
+                    return Err(refuse("source.tree", what));
+                }
+            }
+            None => {}
         }
         for (environment, spec) in &pack.environments {
             let key = format!("environments.{environment}.lock");
