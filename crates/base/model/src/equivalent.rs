@@ -118,9 +118,8 @@ impl EquivalentMutant {
             let kept: Vec<&ShownMutant<'a>> =
                 left.iter().copied().filter(|shown| agrees(self, shown)).collect();
             if kept.is_empty() {
-                let mut error = self.refusal(file, index, key, stale(key, &left));
-                error.nearest = nearest(key, self, &left);
-                return Err(error);
+                let error = self.refusal(file, index, key, stale(key, &left));
+                return Err(error.meant(nearest(key, self, &left)));
             }
             left = kept;
         }

@@ -16,9 +16,7 @@ pub struct FormatError {
     pub key: Option<String>,
     /// What is wrong, in one sentence.
     pub what: String,
-    /// A known key that is close to the unknown one.
-    pub nearest: Option<String>,
-    /// What to do, where there is no such key.
+    /// What to do.
     pub hint: Option<String>,
 }
 
@@ -30,7 +28,6 @@ impl FormatError {
             line: None,
             key: key.map(str::to_string),
             what: what.into(),
-            nearest: None,
             hint: None,
         }
     }
@@ -48,6 +45,12 @@ impl FormatError {
         if self.line.is_none() {
             self.line = place::line_of_key(text, path);
         }
+        self
+    }
+
+    /// Names what is known and close to what was given, where something is.
+    pub fn meant(mut self, nearest: Option<String>) -> FormatError {
+        self.hint = nearest.map(|nearest| format!("did you mean `{nearest}`?")).or(self.hint);
         self
     }
 
@@ -79,9 +82,7 @@ impl Classified for FormatError {
     }
 
     fn hint(&self) -> Option<String> {
-        self.hint
-            .clone()
-            .or_else(|| self.nearest.as_ref().map(|nearest| format!("did you mean `{nearest}`?")))
+        self.hint.clone()
     }
 }
 
@@ -94,7 +95,6 @@ pub fn utf8<'a>(file: &str, bytes: &'a [u8]) -> Result<&'a str, FormatError> {
             line: Some(line),
             key: None,
             what: format!("is not UTF-8 (byte {} of the file)", error.valid_up_to()),
-            nearest: None,
             hint: None,
         }
     })
@@ -113,7 +113,8 @@ pub fn toml<T: DeserializeOwned>(file: &str, bytes: &[u8]) -> Result<T, FormatEr
             (key, _) => key,
         };
         let line = error.span().map(|span| place::line_at(text, span.start));
-        FormatError { line, nearest, ..FormatError::new(file, key.as_deref(), what) }.locate(text)
+        let error = FormatError { line, ..FormatError::new(file, key.as_deref(), what) };
+        error.meant(nearest).locate(text)
     };
     let deserializer = toml::Deserializer::parse(text)
         .map_err(|error| twice(file, text, &error).unwrap_or_else(|| refuse(&error, None)))?;
@@ -138,7 +139,7 @@ pub fn json<T: DeserializeOwned>(file: &str, bytes: &[u8]) -> Result<T, FormatEr
         let key = (path != "." && !no_json).then_some(path);
         let what = if no_json { format!("is no JSON: {what}") } else { what };
         let line = (line > 0).then_some(line);
-        FormatError { line, nearest, ..FormatError::new(file, key.as_deref(), what) }
+        FormatError { line, ..FormatError::new(file, key.as_deref(), what) }.meant(nearest)
     })?;
     deserializer.end().map_err(|error| FormatError {
         line: Some(error.line()),

@@ -83,7 +83,8 @@ impl Tests {
         }
         for path in self.files.keys() {
             if let Some(what) = self.misplaced(path) {
-                return refuse(format!("tests.files.{path}"), what);
+                let error = FormatError::new(file, Some(&format!("tests.files.{path}")), what);
+                return Err(error.advise("give it a path of its own, such as /opt/data/NAME"));
             }
         }
         for name in self.env.keys() {

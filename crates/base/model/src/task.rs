@@ -385,7 +385,7 @@ impl AdversarialSpec {
         let taken = spec.take_back.iter().enumerate().map(|(at, file)| (format!("take_back[{at}]"), file));
         let replaced = spec.replace.iter().enumerate();
         let replaced = replaced.map(|(at, replacement)| (format!("replace[{at}].file"), &replacement.file));
-        for (key, file) in taken.chain(replaced).filter(|(_, file)| !is_tree_path(file)) {
+        if let Some((key, file)) = taken.chain(replaced).find(|(_, file)| !is_tree_path(file)) {
             return refuse(&key, &format!("`{file}` is not a path inside the tree"));
         }
         let mutated = !spec.take_back.is_empty() || !spec.replace.is_empty();

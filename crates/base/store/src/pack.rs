@@ -207,9 +207,10 @@ impl Opened {
         let text = disk::read(&pack_toml)?;
         let pack = Pack::parse(&name, &text)?;
         let root = folder.canonicalize().map_err(|e| StoreError::io("resolve", &folder, e))?;
-        let refuse = |key: &str, what: String| -> StoreError {
-            FormatError::new(&name, Some(key), what).locate(&String::from_utf8_lossy(&text)).into()
+        let wrong = |key: &str, what: String| {
+            FormatError::new(&name, Some(key), what).locate(&String::from_utf8_lossy(&text))
         };
+        let refuse = |key: &str, what: String| StoreError::from(wrong(key, what));
         match &pack.source.tree {
             Some(tree) if !is_tree_path(tree) => {
                 return Err(refuse("source.tree", format!("`{tree}` is not a path inside the pack")));
@@ -227,7 +228,8 @@ impl Opened {
                 }
                 if !leads.starts_with(&root) {
                     let what = format!("`{tree}` leads out of the pack, to {}", leads.display());
-                    return Err(refuse("source.tree", what));
+                    let hint = "copy the tree into the pack, or name its repository by `source.git`";
+                    return Err(wrong("source.tree", what).advise(hint).into());
                 }
             }
             None => {}

@@ -317,7 +317,6 @@ fn if_there(path: PathBuf) -> Result<Option<PathBuf>, StoreError> {
 }
 
 fn refusal(path: &Path, bytes: &[u8], key: &str, what: String, nearest: Option<String>) -> StoreError {
-    let mut error = FormatError::new(&path.display().to_string(), Some(key), what);
-    error.nearest = nearest;
+    let error = FormatError::new(&path.display().to_string(), Some(key), what).meant(nearest);
     error.locate(&String::from_utf8_lossy(bytes)).into()
 }
