@@ -491,7 +491,7 @@ pub struct NewArgs {
     #[arg(long, value_name = "NAME")]
     pub environment: Option<String>,
     /// World sizes
-    #[arg(long, value_name = "1,2", value_delimiter = ',', default_value = "1")]
+    #[arg(long, value_name = "1,2", value_delimiter = ',', default_value = "1", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub worlds: Vec<u32>,
     /// For a new pack: an interpreter whose packages are taken as they are
     #[arg(long, value_name = "PATH", conflicts_with = "lock")]

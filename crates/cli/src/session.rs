@@ -30,6 +30,18 @@ pub fn scratch(home: &Home) -> Result<Scratch, Failure> {
     Ok(scratch)
 }
 
+/// The same for a verb that only reads: in a store that cannot be written, the system's temporary folder serves.
+pub fn room(home: &Home) -> Result<Option<Scratch>, Failure> {
+    match home.scratch() {
+        Err(error) if error.is_read_only() => Ok(None),
+        Err(error) => Err(error.into()),
+        Ok(scratch) => {
+            let _ = tempfile::env::override_temp_dir(scratch.path());
+            Ok(Some(scratch))
+        }
+    }
+}
+
 /// One invocation of a verb that runs trials.
 pub struct Session {
     /// The store.
@@ -40,22 +52,34 @@ pub struct Session {
     jobs: usize,
     judge_python: Option<PathBuf>,
     quiet: bool,
-    _scratch: Scratch,
+    _scratch: Option<Scratch>,
 }
 
 impl Session {
     /// Sets up.
     pub fn new(global: &Global, kind: Kind, jobs: u16) -> Result<Session, Failure> {
         let home = home(global)?;
-        Ok(Session {
-            _scratch: scratch(&home)?,
+        let scratch = Some(scratch(&home)?);
+        Ok(Session::with(global, home, scratch, kind, jobs))
+    }
+
+    /// The same for a verb that only reads, which does without a store that can be written where all it needs is there.
+    pub fn reading(global: &Global, kind: Kind) -> Result<Session, Failure> {
+        let home = home(global)?;
+        let scratch = room(&home)?;
+        Ok(Session::with(global, home, scratch, kind, 1))
+    }
+
+    fn with(global: &Global, home: Home, scratch: Option<Scratch>, kind: Kind, jobs: u16) -> Session {
+        Session {
+            _scratch: scratch,
             home,
             progress: Arc::new(Shown::new(global.quiet)),
             kind,
             jobs: usize::from(jobs),
             judge_python: global.judge_python.clone(),
             quiet: global.quiet,
-        })
+        }
     }
 
     /// Reads a pack, or one task of it.

@@ -20,7 +20,7 @@ task = pathlib.Path("task")
 kept = pathlib.Path(os.path.dirname(__file__))
 if role == "adversary":
     text = (kept / "large-numbers.toml").read_text()
-    if "stands 0 times" not in report:
+    if "does not stand in golden's" not in report:
         text = text.replace("return 3 * x\"\nwith", "return 9 * x\"\nwith")
     (task / "adversarial").mkdir(exist_ok=True)
     (task / "adversarial" / "large-numbers.toml").write_text(text)
@@ -87,7 +87,11 @@ fn a_second_round_mends_what_the_report_on_the_first_one_says_and_the_task_is_ac
     assert_eq!(document["accepted"], true, "{document:#}");
     let rounds = document["rounds"].as_array().unwrap();
     assert_eq!(rounds.len(), 2);
-    assert!(rounds[0]["report"].as_str().unwrap().contains("stands 0 times"), "{}", rounds[0]["report"]);
+    assert!(
+        rounds[0]["report"].as_str().unwrap().contains("does not stand in golden's"),
+        "{}",
+        rounds[0]["report"]
+    );
     let written = |round: usize, step: usize| {
         let written = rounds[round]["steps"][step]["written"].as_object().unwrap();
         written.keys().cloned().collect::<Vec<_>>()

@@ -16,6 +16,9 @@ const SEALED_FILES: [&str; 4] = ["golden.patch", "official.patch", "equivalent.t
 /// Folders of it in which all is sealed.
 const SEALED_FOLDERS: [&str; 2] = ["probes", "adversarial"];
 
+/// What is said of a sealed file without the canary.
+pub const LACKS_CANARY: &str = "is sealed and lacks the pack's canary";
+
 /// A file that lacks the canary, or that has it and should not.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CanaryBreach {
@@ -27,11 +30,7 @@ pub struct CanaryBreach {
 
 impl fmt::Display for CanaryBreach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = if self.sealed {
-            "is sealed and lacks the pack's canary"
-        } else {
-            "is public and has the pack's canary"
-        };
+        let what = if self.sealed { LACKS_CANARY } else { "is public and has the pack's canary" };
         write!(f, "{}: {what}", self.path.display())
     }
 }

@@ -19,7 +19,7 @@ mod trees;
 mod walk;
 
 pub use calibrations::Calibrations;
-pub use canary::{CanaryBreach, canary_breaches, put_canary};
+pub use canary::{CanaryBreach, LACKS_CANARY, canary_breaches, put_canary};
 pub use disk::{Held, lock};
 pub use error::StoreError;
 pub use home::Home;

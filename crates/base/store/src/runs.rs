@@ -169,7 +169,7 @@ impl Runs {
     /// Reads a run without working on it.
     pub fn view(&self, id: &str) -> Result<RunView, StoreError> {
         let (folder, run) = self.run_json(id)?;
-        let in_use = Held::try_take(&folder.join("lock"))?.is_none();
+        let in_use = Held::by_another(&folder.join("lock"))?;
         let journal = journal::read(&folder.join("journal.jsonl"))?;
         Ok(RunView { finished: folder.join(FINISHED).is_file(), run, journal, in_use, folder })
     }

@@ -12,7 +12,7 @@ use infradev_model::{Grade, GradeDocument, SealedTask, Verdict};
 use crate::cli::{Global, GradeArgs};
 use crate::report::{self, Failure, visible};
 use crate::session::{self, Session};
-use crate::tables::{Cell, Table};
+use crate::tables::{Cell, Table, middle};
 
 /// Grades.
 pub async fn run(global: &Global, args: GradeArgs) -> Result<ExitCode, Failure> {
@@ -73,8 +73,12 @@ fn identity(submissions: &[Submission]) -> Vec<(&str, Vec<u8>)> {
     submissions.iter().map(|submission| (submission.task.as_str(), named(submission))).collect()
 }
 
+/// Characters of a submission's name in a table; documents have all of it.
+pub const NAME: usize = 48;
+
 fn line(grade: &Grade) -> String {
-    format!("{} · {}: {} ({}/{})", grade.task, grade.submission, grade.verdict.word(), grade.passed, grade.of)
+    let name = middle(&grade.submission, NAME);
+    format!("{} · {name}: {} ({}/{})", grade.task, grade.verdict.word(), grade.passed, grade.of)
 }
 
 /// A verdict in its colour.
@@ -94,7 +98,7 @@ pub fn table(document: &GradeDocument) -> String {
         let (official, probe) = (grade.suites.official, grade.suites.probe);
         table.row(vec![
             grade.task.as_str().into(),
-            grade.submission.as_str().into(),
+            middle(&grade.submission, NAME).into(),
             word(grade.verdict),
             format!("{}/{}", grade.passed, grade.of).into(),
             format!("{}/{}", official.passed, official.of).into(),

@@ -30,7 +30,7 @@ pub fn run(global: &Global, args: PromptArgs) -> Result<ExitCode, Failure> {
 fn message(global: &Global, task: &PublicTask) -> Result<Option<String>, Failure> {
     let BaseSource::Commit { repository, head, .. } = &task.base else { return Ok(None) };
     let home = session::home(global)?;
-    let _scratch = session::scratch(&home)?;
+    let _scratch = session::room(&home)?;
     let progress = Shown::new(global.quiet);
     let (repo, head) = infradev_executor::resolve(&home, repository, head, &progress)?;
     let info = repo.info(&head)?;

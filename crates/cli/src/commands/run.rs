@@ -13,7 +13,7 @@ use crate::commands::{accept, attempt, grade};
 use crate::progress::counted;
 use crate::report::{self, Failure, visible};
 use crate::session;
-use crate::tables::{Cell, Table};
+use crate::tables::{Cell, Table, middle};
 
 /// The schema version of both documents.
 const SCHEMA: u32 = 1;
@@ -278,7 +278,7 @@ fn text(document: &RunDocument) -> String {
     for trial in &document.trials {
         table.row(vec![
             trial.task.as_str().into(),
-            trial.what.as_str().into(),
+            middle(&trial.what, grade::NAME).into(),
             // An attempt has no ranks.
             if trial.world == 0 { String::new() } else { trial.world.to_string() }.into(),
             match trial.state {
