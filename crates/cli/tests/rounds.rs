@@ -145,6 +145,7 @@ for place in ("/workspace/base/toy/model.py", "/workspace/golden/toy/model.py"):
     assert_eq!(adversary["task/adversarial/large.toml"], "is larger than 1 MiB");
     assert_eq!(adversary["task/adversarial/bytes.toml"], "is not UTF-8");
     assert_eq!(ignored(1)["task/adversarial/large.toml"], "is not this role's to write");
+    assert_eq!(ignored(2)["task/spec.md"], "was removed, and a task needs it: it stays as it was");
     let report = document["rounds"][0]["report"].as_str().unwrap();
     assert!(report.contains("the prober changed none of its files"), "{report}");
 }

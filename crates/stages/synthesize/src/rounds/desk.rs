@@ -18,6 +18,8 @@ use super::{Budget, Draft, RoundsError, RoundsPlan, instructions};
 const FILE: u64 = 1 << 20;
 /// Files that a draft may have.
 const FILES: usize = 256;
+/// Without these there is no task to try.
+const NEEDED: [&str; 2] = ["spec.md", "contract.toml"];
 /// Folders below `task` that are looked into, one in another: a task's own are one deep.
 const DEPTH: usize = 8;
 /// Memory and processes that an agent itself may have, beside what the task's code may.
@@ -226,7 +228,10 @@ fn taken(role: AgentRole, draft: &Draft, folder: &Path) -> Taken {
         }
     }
     for name in draft.files().keys().filter(|name| !found.contains_key(*name)) {
-        if role.may_write(name) {
+        if NEEDED.contains(&name.as_str()) && role.may_write(name) {
+            let why = "was removed, and a task needs it: it stays as it was".into();
+            ignored.push(Ignored { path: format!("task/{name}"), why });
+        } else if role.may_write(name) {
             written.insert(name.clone(), None);
         } else {
             ignored.push(Ignored {
