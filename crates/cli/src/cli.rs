@@ -174,6 +174,9 @@ pub struct AttemptArgs {
     pub agent: String,
     #[command(flatten)]
     pub asked: AgentArgs,
+    /// A skill, which the agent is given: a folder with SKILL.md
+    #[arg(long, value_name = "FOLDER")]
+    pub skill: Option<PathBuf>,
     /// Attempts a task
     #[arg(long, short = 'k', value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub attempts: u32,

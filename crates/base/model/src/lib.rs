@@ -17,6 +17,7 @@ mod rounds;
 mod run;
 mod schemas;
 mod shards;
+mod skill;
 mod submission;
 mod synthesis;
 mod task;
@@ -51,6 +52,7 @@ pub use rounds::{AgentRole, Ignored, ROUNDS_SCHEMA, Round, RoundsDocument, Step}
 pub use run::{RUN_SCHEMA, Run};
 pub use schemas::schemas;
 pub use shards::ShardError;
+pub use skill::{SkillBy, SkillText, SkillUsed};
 pub use submission::{
     AgentUsed, AttemptDocument, Ending, Lookup, Metered, SUBMISSION_SCHEMA, SkippedFile, SubmissionRecord,
     Tokens,

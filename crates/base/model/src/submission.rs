@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::Wire;
 use crate::digest::Digest;
+use crate::skill::SkillUsed;
 use crate::trial::SandboxReport;
 
 /// The schema version of a submission's record and of what `infradev attempt --json` prints.
@@ -132,6 +133,9 @@ pub struct SubmissionRecord {
     pub endpoint: Option<String>,
     /// Digest of the prompt's text.
     pub prompt: Digest,
+    /// The skill that it was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skill: Option<SkillUsed>,
     /// How it ended.
     pub ending: Ending,
     /// What showed it, in a sentence.

@@ -8,11 +8,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use infradev_agent::{Endpoint, Installed};
+use infradev_agent::{Endpoint, Installed, Skill};
 use infradev_attempt::{AttemptPlan, Given, folder_name, prediction, submission_name};
 use infradev_model::{
     AgentUsed, AttemptDocument, Digest, Ending, Metered, Prompt, PromptSettings, SUBMISSION_SCHEMA,
-    SandboxReport, SealedTask, SubmissionRecord,
+    SandboxReport, SealedTask, SkillBy, SubmissionRecord,
 };
 use infradev_sandbox::Kind;
 use infradev_store::{Plan, PublicPack, RunFolder, load_public_pack};
@@ -29,10 +29,15 @@ const BUILT_IN: [&str; 3] = ["golden", "hollow", "nop"];
 /// Has an agent attempt tasks.
 pub async fn run(global: &Global, args: AttemptArgs) -> Result<ExitCode, Failure> {
     let session = Session::new(global, Kind::Namespaces, args.jobs)?;
+    let skill = args.skill.as_deref().map(Skill::read).transpose()?;
+    if let (Some(skill), true) = (&skill, BUILT_IN.contains(&args.agent.as_str())) {
+        let message = format!("agent {} reads no skill, and {} was given", args.agent, skill.text.name);
+        return Err(Failure::usage(message).hint("leave --skill out"));
+    }
     let (run, records) = if BUILT_IN.contains(&args.agent.as_str()) {
         of_the_task(&session, &args).await?
     } else {
-        of_an_agent(&session, &args).await?
+        of_an_agent(&session, &args, skill).await?
     };
     let document = kept(&run, records)?;
     run.write_document("attempt.json", &document)?;
@@ -59,11 +64,12 @@ pub async fn run(global: &Global, args: AttemptArgs) -> Result<ExitCode, Failure
 async fn of_an_agent(
     session: &Session,
     args: &AttemptArgs,
+    skill: Option<Skill>,
 ) -> Result<(RunFolder, Vec<SubmissionRecord>), Failure> {
     let mut pack = load_public_pack(&args.path)?;
     select(&mut pack, &args.tasks)?;
     let (agent, endpoint) = session.agent(&args.agent, &args.asked)?;
-    let plan = plan(args, &pack, agent, endpoint)?;
+    let plan = AttemptPlan { skill, ..plan(args, &pack, agent, endpoint)? };
     let executor = session.executor()?;
     let run = session.start(&run_plan(&pack, &plan))?;
     let made = infradev_attempt::run(&executor, &run, &plan).await;
@@ -88,6 +94,7 @@ fn plan(
         model: args.asked.model.clone(),
         endpoint,
         command: args.asked.command.clone(),
+        skill: None,
         attempts: args.attempts,
         timeout: Duration::from_secs(args.timeout),
         token_budget: args.token_budget,
@@ -156,7 +163,7 @@ fn built_in(
     attempt: u32,
     patch: &[u8],
 ) -> Result<SubmissionRecord, Failure> {
-    let submission = submission_name(&args.agent, None, attempt, args.attempts);
+    let submission = submission_name(&args.agent, None, None, attempt, args.attempts);
     Ok(SubmissionRecord {
         schema: SUBMISSION_SCHEMA,
         task: task.id().to_string(),
@@ -165,6 +172,7 @@ fn built_in(
         model: None,
         endpoint: None,
         prompt: Digest::of(Prompt::render(&task.public, PromptSettings::default())?.text.as_bytes()),
+        skill: None,
         ending: Ending::Finished,
         detail: None,
         agent_s: 0.0,
@@ -271,6 +279,16 @@ pub fn details(document: &AttemptDocument) -> String {
                 "the agent counts {}+{} tokens, the proxy {}+{}",
                 own.input, own.output, counted.input, counted.output
             ));
+        }
+        if let Some(skill) = &record.skill {
+            said.push(match (skill.by, skill.opened) {
+                (SkillBy::Appended, _) => format!("skill {}: part of the prompt", skill.name),
+                (SkillBy::Mounted, Some(true)) => {
+                    format!("skill {}: opened after {:.1} s", skill.name, skill.opened_s.unwrap_or(0.0))
+                }
+                (SkillBy::Mounted, Some(false)) => format!("skill {}: not opened", skill.name),
+                (SkillBy::Mounted, None) => format!("skill {}: not known whether it was opened", skill.name),
+            });
         }
         if record.metered.unmetered > 0 {
             said.push(format!("{} answers told no tokens", record.metered.unmetered));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use futures_util::future::try_join_all;
-use infradev_agent::{Endpoint, Installed, RunEnd, RunSpec};
+use infradev_agent::{Endpoint, Installed, RunEnd, RunSpec, Skill, whole_prompt};
 use infradev_executor::{Executor, Happening, ReadyBase};
 use infradev_git::commit_folder;
 use infradev_model::{
@@ -52,6 +52,8 @@ pub struct AttemptPlan {
     pub endpoint: Option<Endpoint>,
     /// What `{command}` of the agent's file stands for.
     pub command: Option<String>,
+    /// The skill that it is given.
+    pub skill: Option<Skill>,
     /// Attempts a task.
     pub attempts: u32,
     /// How long each may take, from the agent's start.
@@ -72,6 +74,9 @@ impl AttemptPlan {
         let asked =
             (&self.model, &endpoint, &self.command, &folder, self.timeout.as_secs_f64(), self.token_budget);
         digest.part("asked", &serde_json::to_vec(&asked).unwrap_or_default());
+        if let Some(skill) = &self.skill {
+            digest.part("skill", skill.digest.as_str().as_bytes());
+        }
         digest.finish()
     }
 }
@@ -127,7 +132,9 @@ async fn attempt(
     number: u32,
 ) -> Result<SubmissionRecord, AttemptError> {
     let key = key(plan, desk, number);
-    let name = submission_name(&plan.agent.spec.name, plan.model.as_deref(), number, plan.attempts);
+    let (agent, model) = (&plan.agent.spec.name, plan.model.as_deref());
+    let skill = plan.skill.as_ref().map(|skill| skill.text.name.as_str());
+    let name = submission_name(agent, model, skill, number, plan.attempts);
     let label = format!("{} · {name}", desk.spec.id);
     let ended = |record: &SubmissionRecord, cached: bool| {
         let (label, wall_s) = (label.clone(), record.wall_s);
@@ -157,7 +164,8 @@ async fn attempt(
     let captured = aside(move || taken(&base, &folder)).await??;
     let patch = staging.kept().join("patch.diff");
     fs::write(&patch, &captured.patch).map_err(AttemptError::io(&patch))?;
-    let RunEnd { ending, detail, agent_s, metered, own_tokens, lookups, left_running, sandbox } = end;
+    let RunEnd { ending, detail, agent_s, metered, own_tokens, lookups, left_running, sandbox, skill } = end;
+    let given = whole_prompt(&desk.prompt, plan.skill.as_ref(), &plan.agent.spec);
     let record = SubmissionRecord {
         schema: SUBMISSION_SCHEMA,
         task: desk.spec.id.clone(),
@@ -166,7 +174,8 @@ async fn attempt(
         agent: AgentUsed { name: plan.agent.spec.name.clone(), version: plan.agent.spec.version.clone() },
         model: plan.model.clone(),
         endpoint: plan.endpoint.as_ref().map(Endpoint::shown),
-        prompt: Digest::of(desk.prompt.as_bytes()),
+        prompt: Digest::of(given.as_bytes()),
+        skill,
         ending,
         detail,
         agent_s,
@@ -230,6 +239,7 @@ fn run_spec<'a>(plan: &'a AttemptPlan, desk: &'a Desk, folders: &'a Folders, gpu
         endpoint: plan.endpoint.clone(),
         command: plan.command.as_deref(),
         prompt: &desk.prompt,
+        skill: plan.skill.as_ref(),
         workspace: &folders.workspace,
         mounts: environment.mounts.clone(),
         path: environment.python.parent().map(Path::to_owned).into_iter().collect(),

@@ -10,11 +10,20 @@ struct Prediction<'a> {
     model_patch: &'a str,
 }
 
-/// The name under which a submission is graded: agent, model, and which attempt of several.
-pub fn submission_name(agent: &str, model: Option<&str>, attempt: u32, of: u32) -> String {
+/// The name under which a submission is graded: agent, model, skill, and which attempt of several.
+pub fn submission_name(
+    agent: &str,
+    model: Option<&str>,
+    skill: Option<&str>,
+    attempt: u32,
+    of: u32,
+) -> String {
     let mut name = agent.to_owned();
     if let Some(model) = model {
         name = format!("{name}+{model}");
+    }
+    if let Some(skill) = skill {
+        name = format!("{name}+skill={skill}");
     }
     if of > 1 {
         name = format!("{name}#{attempt}");
@@ -42,10 +51,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_submissions_name_says_agent_model_and_which_attempt_of_several() {
-        assert_eq!(submission_name("codex", Some("a/b"), 1, 1), "codex+a/b");
-        assert_eq!(submission_name("codex", Some("a/b"), 2, 3), "codex+a/b#2");
-        assert_eq!(submission_name("command", None, 1, 1), "command");
+    fn a_submissions_name_says_agent_model_skill_and_which_attempt_of_several() {
+        assert_eq!(submission_name("codex", Some("a/b"), None, 1, 1), "codex+a/b");
+        assert_eq!(submission_name("codex", Some("a/b"), Some("c"), 2, 3), "codex+a/b+skill=c#2");
+        assert_eq!(submission_name("command", None, None, 1, 1), "command");
         assert_eq!(folder_name("codex+a/b#2"), "codex+a_b#2");
     }
 }
