@@ -157,7 +157,7 @@ pub struct GradeArgs {
 AGENT is one of
   claude-code | codex | mini-swe-agent    installed once, at a pinned version
   command              what --command says: it reads the prompt on standard input and edits the folder that it runs in
-  golden | nop | hollow    the task's own patches, for trying things out; no model
+  golden | nop | hollow | mutant:NAME    the task's own patches, for trying things out; no model
   mine.toml            an agent's file of your own
 
 Examples:

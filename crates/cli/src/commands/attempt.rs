@@ -5,39 +5,28 @@ use std::fs::File;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
 use infradev_agent::{Endpoint, Installed, Skill};
-use infradev_attempt::{AttemptPlan, Given, folder_name, prediction, submission_name};
-use infradev_model::{
-    AgentUsed, AttemptDocument, Digest, Ending, Metered, Prompt, PromptSettings, SUBMISSION_SCHEMA,
-    SandboxReport, SealedTask, SkillBy, SubmissionRecord,
-};
+use infradev_attempt::{AttemptPlan, Given, folder_name, prediction};
+use infradev_model::{AttemptDocument, Ending, SUBMISSION_SCHEMA, SkillBy, SubmissionRecord};
 use infradev_sandbox::Kind;
 use infradev_store::{Plan, PublicPack, RunFolder, load_public_pack};
 
 use crate::cli::{AttemptArgs, Global};
+use crate::commands::attempt_built_in::{self, BuiltIn};
 use crate::progress::counted;
 use crate::report::{self, Failure, visible};
 use crate::session::{self, Session};
 use crate::tables::{Cell, Table};
 
-/// Agents that are the task's own patches.
-const BUILT_IN: [&str; 3] = ["golden", "hollow", "nop"];
-
 /// Has an agent attempt tasks.
 pub async fn run(global: &Global, args: AttemptArgs) -> Result<ExitCode, Failure> {
     let session = Session::new(global, Kind::Namespaces, args.jobs)?;
     let skill = args.skill.as_deref().map(Skill::read).transpose()?;
-    if let (Some(skill), true) = (&skill, BUILT_IN.contains(&args.agent.as_str())) {
-        let message = format!("agent {} reads no skill, and {} was given", args.agent, skill.text.name);
-        return Err(Failure::usage(message).hint("leave --skill out"));
-    }
-    let (run, records) = if BUILT_IN.contains(&args.agent.as_str()) {
-        of_the_task(&session, &args).await?
-    } else {
-        of_an_agent(&session, &args, skill).await?
+    let (run, records) = match BuiltIn::of(&args.agent) {
+        Some(agent) => attempt_built_in::run(&session, &args, &agent).await?,
+        None => of_an_agent(&session, &args, skill).await?,
     };
     let document = kept(&run, records)?;
     run.write_document("attempt.json", &document)?;
@@ -121,74 +110,6 @@ fn select(pack: &mut PublicPack, wanted: &[String]) -> Result<(), Failure> {
         pack.tasks.retain(|task| wanted.contains(&task.spec.id));
     }
     Ok(())
-}
-
-/// Submissions of the tasks' own patches. They are read from the sealed tasks, so they are made here and not by the stage, which
-/// is given nothing of those.
-async fn of_the_task(
-    session: &Session,
-    args: &AttemptArgs,
-) -> Result<(RunFolder, Vec<SubmissionRecord>), Failure> {
-    let mut pack = session.load(&args.path)?;
-    session::select(&mut pack, &args.tasks)?;
-    let executor = session.executor()?;
-    let run =
-        session.start(&session.plan("attempt", &pack, &[("agent", args.agent.clone().into_bytes())]))?;
-    let mut records = Vec::new();
-    for task in session::tasks(pack) {
-        let patch = if args.agent == "nop" {
-            Vec::new()
-        } else {
-            let ready = executor.ready(Arc::clone(&task)).await?;
-            ready.patch_named(&args.agent)?.ok_or_else(|| {
-                Failure::bad_input(format!(
-                    "task {} has no {} patch: golden adds no function",
-                    task.id(),
-                    args.agent
-                ))
-            })?
-        };
-        for attempt in 1..=args.attempts {
-            let record = built_in(&task, args, attempt, &patch)?;
-            run.write_file(&format!("{}/patch.diff", record.folder), &patch)?;
-            records.push(record);
-        }
-    }
-    Ok((run, records))
-}
-
-fn built_in(
-    task: &SealedTask,
-    args: &AttemptArgs,
-    attempt: u32,
-    patch: &[u8],
-) -> Result<SubmissionRecord, Failure> {
-    let submission = submission_name(&args.agent, None, None, attempt, args.attempts);
-    Ok(SubmissionRecord {
-        schema: SUBMISSION_SCHEMA,
-        task: task.id().to_string(),
-        attempt,
-        agent: AgentUsed { name: args.agent.clone(), version: env!("CARGO_PKG_VERSION").to_string() },
-        model: None,
-        endpoint: None,
-        prompt: Digest::of(Prompt::render(&task.public, PromptSettings::default())?.text.as_bytes()),
-        skill: None,
-        ending: Ending::Finished,
-        detail: None,
-        agent_s: 0.0,
-        wall_s: 0.0,
-        metered: Metered::default(),
-        own_tokens: None,
-        lookups: Vec::new(),
-        left_running: Vec::new(),
-        patch: Digest::of(patch),
-        patch_bytes: patch.len() as u64,
-        test_edits: Vec::new(),
-        skipped: Vec::new(),
-        sandbox: SandboxReport::default(),
-        folder: format!("trials/{}-{}", task.id(), folder_name(&submission)),
-        submission,
-    })
 }
 
 /// Writes predictions and patches, in the forms that `infradev grade --patches` takes. An attempt whose model was not reached is in

@@ -2,6 +2,7 @@
 
 pub mod accept;
 pub mod attempt;
+pub mod attempt_built_in;
 pub mod canary;
 pub mod contract;
 pub mod doctor;
