@@ -82,6 +82,11 @@ impl Endpoint {
         self.url.as_str().trim_end_matches('/').to_owned()
     }
 
+    /// The name of its host.
+    pub fn host(&self) -> Option<&str> {
+        self.url.host_str()
+    }
+
     /// As the agent sees it.
     pub(crate) fn inside(&self) -> String {
         format!("http://127.0.0.1:{PORT}{}", self.url.path().trim_end_matches('/'))

@@ -2,16 +2,19 @@
 
 mod acceptance;
 mod agent;
+mod attempt_plan;
 mod calibration;
 mod canary;
 mod case;
 mod digest;
 mod equivalent;
 mod error;
+mod eval;
 pub mod format;
 mod lint;
 mod mutant;
 mod pack;
+mod price;
 mod prompt;
 mod rounds;
 mod run;
@@ -32,6 +35,7 @@ pub use agent::{
     AGENT_SCHEMA, AgentInstall, AgentModel, AgentRun, AgentSkills, AgentSpec, OutputFormat, PLACEHOLDERS,
     PromptBy, Wire,
 };
+pub use attempt_plan::{ATTEMPT_PLAN_SCHEMA, AttemptPlanDocument, Foreseen, PlannedAttempts};
 pub use calibration::{
     CALIBRATION_SCHEMA, CalibratedCase, CalibratedTwin, Calibration, CalibrationKey, Quarantined,
 };
@@ -43,10 +47,12 @@ pub use case::{
 pub use digest::{Digest, DigestBuilder};
 pub use equivalent::{EQUIVALENT_SCHEMA, EquivalentMutant, EquivalentSpec, ShownMutant};
 pub use error::{Class, Classified};
+pub use eval::{EVAL_SCHEMA, EvalArm, EvalDocument};
 pub use format::FormatError;
 pub use lint::{CONTRACT_SCHEMA, ContractDocument, ContractFinding, ContractRule, TouchedName};
 pub use mutant::{Mutant, Operator};
 pub use pack::{EnvironmentSpec, PACK_SCHEMA, Pack, Source, is_name};
+pub use price::{Cost, PRICES_SCHEMA, Price, PriceTable, SHIPPED_PRICES};
 pub use prompt::{Arm, PROMPT_SCHEMA, PartKind, Prompt, PromptError, PromptPart, PromptSettings};
 pub use rounds::{AgentRole, Ignored, ROUNDS_SCHEMA, Round, RoundsDocument, Step};
 pub use run::{RUN_SCHEMA, Run};

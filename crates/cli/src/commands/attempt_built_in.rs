@@ -4,8 +4,8 @@
 use infradev_attempt::{folder_name, submission_name};
 use infradev_executor::ReadyTask;
 use infradev_model::{
-    AgentUsed, Digest, Ending, Metered, Prompt, PromptSettings, SUBMISSION_SCHEMA, SandboxReport, SealedTask,
-    SubmissionRecord,
+    AgentUsed, Arm, Digest, Ending, Metered, Prompt, PromptSettings, SUBMISSION_SCHEMA, SandboxReport,
+    SealedTask, SubmissionRecord,
 };
 use infradev_store::RunFolder;
 use infradev_synthesize::funnel;
@@ -99,11 +99,14 @@ pub async fn run(
 fn refuse(args: &AttemptArgs) -> Result<(), Failure> {
     let asked = &args.asked;
     let given = [
-        ("--model", asked.model.is_some()),
+        ("--model", !args.arms.models.is_empty()),
+        ("--prompt", !args.arms.prompts.is_empty()),
         ("--base-url", asked.base_url.is_some()),
         ("--command", asked.command.is_some()),
         ("--folder", asked.folder.is_some()),
-        ("--skill", args.skill.is_some()),
+        ("--skill", !args.arms.skills.is_empty()),
+        ("--plan", args.plan),
+        ("--retry", !args.retry.is_empty()),
     ];
     match given.iter().find(|(_, given)| *given) {
         Some((flag, _)) => {
@@ -120,7 +123,7 @@ fn record(
     attempt: u32,
     patch: &[u8],
 ) -> Result<SubmissionRecord, Failure> {
-    let submission = submission_name(&args.agent, None, None, attempt, args.attempts);
+    let submission = submission_name(&args.agent, attempt, args.attempts);
     Ok(SubmissionRecord {
         schema: SUBMISSION_SCHEMA,
         task: task.id().to_string(),
@@ -128,14 +131,17 @@ fn record(
         agent: AgentUsed { name: args.agent.clone(), version: env!("CARGO_PKG_VERSION").to_string() },
         model: None,
         endpoint: None,
+        arm: Arm::default(),
         prompt: Digest::of(Prompt::render(&task.public, PromptSettings::default())?.text.as_bytes()),
         skill: None,
+        tries: 1,
         ending: Ending::Finished,
         detail: None,
         agent_s: 0.0,
         wall_s: 0.0,
         metered: Metered::default(),
         own_tokens: None,
+        cost: None,
         lookups: Vec::new(),
         left_running: Vec::new(),
         patch: Digest::of(patch),
