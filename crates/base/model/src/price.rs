@@ -164,14 +164,11 @@ mod tests {
         let refused = |from: &str, to: &str| {
             PriceTable::parse("p.toml", good.replace(from, to).as_bytes()).unwrap_err().to_string()
         };
-        insta::assert_snapshot!(
-            [
-                refused("2026-05-31", "May 2026"),
-                refused("input = 1", "input = -1"),
-                refused("[\"m\"]", "[]"),
-                refused("output", "ouput"),
-            ]
-            .join("\n")
+        assert!(refused("2026-05-31", "May 2026").contains("`price[0].date`: is a day, as 2026-05-31"));
+        assert!(
+            refused("input = 1", "input = -1").contains("`price[0].input`: is dollars for a million tokens")
         );
+        assert!(refused("[\"m\"]", "[]").contains("`price[0].models`: names a model"));
+        assert!(refused("output", "ouput").contains("ouput"));
     }
 }
