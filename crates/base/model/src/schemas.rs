@@ -27,6 +27,9 @@ pub fn schemas() -> Vec<(&'static str, String)> {
         ("agent.schema.json", text(schema_for!(crate::AgentSpec))),
         ("submission.schema.json", text(schema_for!(crate::SubmissionRecord))),
         ("attempt.schema.json", text(schema_for!(crate::AttemptDocument))),
+        ("attempt-plan.schema.json", text(schema_for!(crate::AttemptPlanDocument))),
+        ("prices.schema.json", text(schema_for!(crate::PriceTable))),
+        ("eval.schema.json", text(schema_for!(crate::EvalDocument))),
         ("rounds.schema.json", text(schema_for!(crate::RoundsDocument))),
         ("run.schema.json", text(schema_for!(crate::Run))),
     ]

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use infradev_grade::{Content, GradePlan, Submission, submissions};
 use infradev_model::{Grade, GradeDocument, SealedTask, Verdict};
+use infradev_store::LoadedPack;
 
 use crate::cli::{Global, GradeArgs};
 use crate::report::{self, Failure, visible};
@@ -21,6 +22,27 @@ pub async fn run(global: &Global, args: GradeArgs) -> Result<ExitCode, Failure> 
     session::select(&mut pack, &args.tasks)?;
     let tasks: Vec<Arc<SealedTask>> = pack.tasks.iter().map(|task| Arc::new(task.task.clone())).collect();
     let wanted = chosen(&args.patches, &tasks, &pack.ids)?;
+    let Made { document, folder } = make(&session, pack, wanted).await?;
+    session.progress.clear();
+    if args.running.json {
+        report::print_json(&document)?;
+    } else {
+        report::print(table(&document) + &reasons(&document) + &summary(&document, &folder))?;
+    }
+    let all_resolved = document.submissions.iter().all(|grade| grade.verdict == Verdict::Resolved);
+    Ok(if args.require.is_some() && !all_resolved { ExitCode::from(1) } else { ExitCode::SUCCESS })
+}
+
+/// Grades that were given.
+pub struct Made {
+    /// The grades.
+    pub document: GradeDocument,
+    /// The run's folder.
+    pub folder: PathBuf,
+}
+
+/// Grades submissions of a pack's tasks in a run of its own.
+pub async fn make(session: &Session, pack: LoadedPack, wanted: Vec<Submission>) -> Result<Made, Failure> {
     let plan = session.plan("grade", &pack, &identity(&wanted));
     let executor = session.executor()?;
     let run = session.start(&plan)?;
@@ -32,14 +54,7 @@ pub async fn run(global: &Global, args: GradeArgs) -> Result<ExitCode, Failure> 
     run.write_document("grade.json", &document)?;
     let folder = run.path().to_path_buf();
     run.finish()?;
-    session.progress.clear();
-    if args.running.json {
-        report::print_json(&document)?;
-    } else {
-        report::print(table(&document) + &reasons(&document) + &summary(&document, &folder))?;
-    }
-    let all_resolved = document.submissions.iter().all(|grade| grade.verdict == Verdict::Resolved);
-    Ok(if args.require.is_some() && !all_resolved { ExitCode::from(1) } else { ExitCode::SUCCESS })
+    Ok(Made { document, folder })
 }
 
 /// What `--patches` names, for the tasks that are asked for; `pack` holds the ids of all.

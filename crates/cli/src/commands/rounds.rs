@@ -34,11 +34,11 @@ pub async fn run(
         return Err(Failure::usage(what).hint(format!("give the folder of one: {}", ids.join(", "))));
     }
     let asked = &args.asked;
-    let (agent, endpoint) = session.agent(agent, asked)?;
+    let (agent, endpoint) = session.agent(agent, asked, args.model.as_deref())?;
     let limits = &args.limits;
     let plan = RoundsPlan {
         agent,
-        model: asked.model.clone(),
+        model: args.model.clone(),
         endpoint,
         command: asked.command.clone(),
         program: session::own_program()?,

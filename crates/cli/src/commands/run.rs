@@ -9,7 +9,7 @@ use infradev_store::{RunEvent, RunView, Runs};
 use serde::Serialize;
 
 use crate::cli::{Global, RunListArgs, RunShowArgs};
-use crate::commands::{accept, attempt, grade};
+use crate::commands::{accept, attempt_shown, grade};
 use crate::progress::counted;
 use crate::report::{self, Failure, visible};
 use crate::session;
@@ -302,7 +302,7 @@ fn text(document: &RunDocument) -> String {
         let _ = write!(text, "\n{}{}", accept::table(accepted), accept::reasons(accepted));
     }
     if let Some(attempted) = &document.attempt {
-        let _ = write!(text, "\n{}{}", attempt::table(attempted), attempt::details(attempted));
+        let _ = write!(text, "\n{}{}", attempt_shown::table(attempted), attempt_shown::details(attempted));
     }
     text
 }

@@ -165,6 +165,7 @@ impl Desk<'_> {
             endpoint: self.plan.endpoint.clone(),
             command: self.plan.command.as_deref(),
             prompt,
+            skill: None,
             workspace,
             mounts: environment.mounts.clone(),
             path: environment.python.parent().map(Path::to_owned).into_iter().collect(),
