@@ -298,9 +298,9 @@ def ranks(infradev: Infradev, show: Any) -> None:
             sys.exit(f"infradev synthesize ended with {ran.returncode}:\n{ran.stderr.decode()[-2000:]}")
         tried = json.loads(ran.stdout)["tasks"][0]["mutants"]
         killed = [record["wall_s"] for record in tried if rejected(record)]
-        rows.append((task, str(len(tried)), f"{wall / len(tried):.2f} s", f"{median(killed):.2f} s", "≤ 1.5 s"))
+        rows.append((task, str(len(tried)), f"{wall / len(tried):.2f} s", "≤ 1.5 s", f"{median(killed):.2f} s"))
     show(
         f"Mutants that need 2 ranks and more, probes of survivors included, {WORKERS} sessions (load {os.getloadavg()[0]:.1f})",
-        ("task", "mutants", "a mutant, start-up in it", "in its session, rejected by tests", "target"),
+        ("task", "mutants", "a mutant, start-up in it", "target", "median of those that tests reject"),
         rows,
     )

@@ -6,6 +6,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use infradev_model::{Area, Arm};
 use infradev_sandbox::Kind;
 
+pub use crate::cli_agents::{AgentArgs, ArmArgs, AttemptArgs, EvalArgs};
+
 /// Grades changes to AI infrastructure with evidence: official tests, and hidden probes observed inside and judged outside.
 #[derive(Debug, Parser)]
 #[command(name = "infradev", version, max_term_width = 100, propagate_version = false)]
@@ -41,6 +43,7 @@ pub enum Command {
     Synthesize(SynthesizeArgs),
     ProbeGaps(ProbeGapsArgs),
     Attempt(AttemptArgs),
+    Eval(EvalArgs),
     /// Try one probe, or list a task's probes
     #[command(subcommand)]
     Probe(ProbeCommand),
@@ -149,52 +152,6 @@ pub struct GradeArgs {
     pub running: Running,
 }
 
-/// Have a coding agent attempt tasks: a prompt and a clean workspace in, a patch out
-///
-/// The agent reaches its model's endpoint and nothing else. What it asked for besides, its tokens and how it ended are on record.
-/// Exits 0 when every attempt was made, 3 when a model could not be reached: the same command makes those again.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-AGENT is one of
-  claude-code | codex | mini-swe-agent    installed once, at a pinned version
-  command              what --command says: it reads the prompt on standard input and edits the folder that it runs in
-  golden | nop | hollow    the task's own patches, for trying things out; no model
-  mine.toml            an agent's file of your own
-
-Examples:
-  infradev attempt packs/core --agent claude-code --model claude-sonnet-4-5
-  infradev attempt packs/core/tasks/expert-dispatch --agent codex --model qwen3 --base-url http://127.0.0.1:8000/v1
-  infradev attempt packs/core --agent command --command 'python3 {agent}/mine.py' --folder mine -k 3
-  infradev grade packs/core --patches RUN/predictions.jsonl")]
-pub struct AttemptArgs {
-    /// A pack's folder (with pack.toml), or the folder of a task in one
-    #[arg(value_name = "PACK|TASK")]
-    pub path: PathBuf,
-    /// Who attempts
-    #[arg(long, value_name = "AGENT")]
-    pub agent: String,
-    #[command(flatten)]
-    pub asked: AgentArgs,
-    /// Attempts a task
-    #[arg(long, short = 'k', value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub attempts: u32,
-    /// Seconds that each attempt may take, from the agent's start
-    #[arg(long, value_name = "SECONDS", default_value_t = 9000, value_parser = clap::value_parser!(u64).range(1..))]
-    pub timeout: u64,
-    /// Input and output tokens that each attempt may use
-    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
-    pub token_budget: Option<u64>,
-    /// Only this task; may be given several times
-    #[arg(long = "task", value_name = "ID")]
-    pub tasks: Vec<String>,
-    /// Attempts at once
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    pub jobs: u16,
-    /// Print one JSON document instead of a table
-    #[arg(long)]
-    pub json: bool,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Requirement {
     /// Passes every case that golden passes
@@ -205,26 +162,6 @@ pub enum Requirement {
 pub enum MutantRequirement {
     /// Rejected, or listed as equivalent to golden
     Rejected,
-}
-
-/// What an agent is started with.
-#[derive(Debug, Args)]
-pub struct AgentArgs {
-    /// The model, by the name that its endpoint knows
-    #[arg(long, value_name = "MODEL")]
-    pub model: Option<String>,
-    /// The model's endpoint [default: the agent's own]
-    #[arg(long, value_name = "URL")]
-    pub base_url: Option<String>,
-    /// What the agent `command` runs
-    #[arg(long, value_name = "COMMAND")]
-    pub command: Option<String>,
-    /// A folder that the agent sees as {agent}
-    #[arg(long, value_name = "FOLDER")]
-    pub folder: Option<PathBuf>,
-    /// A file of an agent, or a folder of them; they win over those that are shipped
-    #[arg(long, value_name = "FILE|FOLDER", env = "INFRADEV_AGENTS")]
-    pub agents: Option<PathBuf>,
 }
 
 /// Bounds of the rounds.
@@ -268,6 +205,9 @@ pub struct SynthesizeArgs {
     /// Who writes what the task needs; see `infradev attempt --help` for agents
     #[arg(long, value_name = "AGENT", conflicts_with_all = ["shard", "skip_failing", "require"])]
     pub agent: Option<String>,
+    /// With --agent: the model, by the name that its endpoint knows
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
     #[command(flatten)]
     pub asked: AgentArgs,
     #[command(flatten)]
@@ -589,7 +529,7 @@ pub struct NewArgs {
     #[arg(long, value_name = "NAME")]
     pub environment: Option<String>,
     /// World sizes
-    #[arg(long, value_name = "1,2", value_delimiter = ',', default_value = "1")]
+    #[arg(long, value_name = "1,2", value_delimiter = ',', default_value = "1", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub worlds: Vec<u32>,
     /// For a new pack: an interpreter whose packages are taken as they are
     #[arg(long, value_name = "PATH", conflicts_with = "lock")]

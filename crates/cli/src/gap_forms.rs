@@ -87,7 +87,7 @@ fn change(gap: &Gap, mutant: &GapMutant) -> String {
 
 fn reach(mutant: &GapMutant) -> String {
     match mutant.reach {
-        0 => "no test runs it".to_string(),
+        0 => "no test runs it: not tried".to_string(),
         1 => "1 test runs it and passes".to_string(),
         many => format!("{many} tests run it and pass"),
     }

@@ -1,6 +1,7 @@
 //! `infradev`: reads the command line, runs a stage, shows what came of it. The only crate that prints.
 
 mod cli;
+mod cli_agents;
 mod commands;
 mod draft;
 mod files;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         Command::Accept(_)
             | Command::Grade(_)
             | Command::Attempt(_)
+            | Command::Eval(_)
             | Command::Synthesize(_)
             | Command::ProbeGaps(_)
     );
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
             Command::Synthesize(args) => commands::synthesize::run(&global, args).await,
             Command::ProbeGaps(args) => commands::probe_gaps::run(&global, args).await,
             Command::Attempt(args) => commands::attempt::run(&global, args).await,
+            Command::Eval(args) => commands::eval::run(&global, args).await,
             Command::Probe(ProbeCommand::Try(args)) => commands::probe::run(&global, args).await,
             Command::Probe(ProbeCommand::List(args)) => commands::probe::list(&global, args).await,
             Command::Curate(args) => commands::curate::run(&global, args),

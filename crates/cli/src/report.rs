@@ -104,6 +104,11 @@ pub fn warn(text: impl Display) {
     say("warning", YELLOW, &text.to_string());
 }
 
+/// What to do about something that is no error.
+pub fn hint(text: impl Display) {
+    say("hint", CYAN, &text.to_string());
+}
+
 /// A line on stderr.
 pub fn note(text: impl Display) {
     let _ = writeln!(anstream::stderr().lock(), "{}", visible(&text.to_string()));

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use infradev_agent::{AgentError, Endpoint, Installed};
 use infradev_executor::{Commits, Executor, Settings};
-use infradev_model::{Digest, DigestBuilder, SealedTask};
+use infradev_model::{Digest, DigestBuilder, PublicTask, SealedTask};
 use infradev_sandbox::Kind;
 use infradev_store::{Home, LoadedPack, Plan, RunEvent, RunFolder, Runs, Scratch, load_pack};
 
 use crate::cli::{AgentArgs, Global};
+use crate::commands::prompt::describe;
 use crate::progress::{Shown, counted};
 use crate::report::{self, Failure};
 
@@ -30,6 +31,18 @@ pub fn scratch(home: &Home) -> Result<Scratch, Failure> {
     Ok(scratch)
 }
 
+/// The same for a verb that only reads: in a store that cannot be written, the system's temporary folder serves.
+pub fn room(home: &Home) -> Result<Option<Scratch>, Failure> {
+    match home.scratch() {
+        Err(error) if error.is_read_only() => Ok(None),
+        Err(error) => Err(error.into()),
+        Ok(scratch) => {
+            let _ = tempfile::env::override_temp_dir(scratch.path());
+            Ok(Some(scratch))
+        }
+    }
+}
+
 /// One invocation of a verb that runs trials.
 pub struct Session {
     /// The store.
@@ -40,22 +53,34 @@ pub struct Session {
     jobs: usize,
     judge_python: Option<PathBuf>,
     quiet: bool,
-    _scratch: Scratch,
+    _scratch: Option<Scratch>,
 }
 
 impl Session {
     /// Sets up.
     pub fn new(global: &Global, kind: Kind, jobs: u16) -> Result<Session, Failure> {
         let home = home(global)?;
-        Ok(Session {
-            _scratch: scratch(&home)?,
+        let scratch = Some(scratch(&home)?);
+        Ok(Session::with(global, home, scratch, kind, jobs))
+    }
+
+    /// The same for a verb that only reads, which does without a store that can be written where all it needs is there.
+    pub fn reading(global: &Global, kind: Kind) -> Result<Session, Failure> {
+        let home = home(global)?;
+        let scratch = room(&home)?;
+        Ok(Session::with(global, home, scratch, kind, 1))
+    }
+
+    fn with(global: &Global, home: Home, scratch: Option<Scratch>, kind: Kind, jobs: u16) -> Session {
+        Session {
+            _scratch: scratch,
             home,
             progress: Arc::new(Shown::new(global.quiet)),
             kind,
             jobs: usize::from(jobs),
             judge_python: global.judge_python.clone(),
             quiet: global.quiet,
-        })
+        }
     }
 
     /// Reads a pack, or one task of it.
@@ -109,11 +134,38 @@ impl Session {
     }
 
     /// An agent by its name, installed, and the endpoint of its model.
-    pub fn agent(&self, name: &str, args: &AgentArgs) -> Result<(Installed, Option<Endpoint>), Failure> {
+    pub fn agent(
+        &self,
+        name: &str,
+        args: &AgentArgs,
+        model: Option<&str>,
+    ) -> Result<(Installed, Option<Endpoint>), Failure> {
         let known = infradev_agent::find(name, args.agents.as_deref())?;
-        let endpoint = endpoint(&known.spec, args)?;
+        let endpoint = endpoint(&known.spec, args, model, true)?;
         let say = |text: &str| self.progress.line(text);
         Ok((infradev_agent::install(&self.home, &known, args.folder.as_deref(), &say)?, endpoint))
+    }
+
+    /// The same for a plan: nothing is installed, and no key is asked for.
+    pub fn planned_agent(
+        &self,
+        name: &str,
+        args: &AgentArgs,
+        model: Option<&str>,
+    ) -> Result<(Installed, Option<Endpoint>), Failure> {
+        let known = infradev_agent::find(name, args.agents.as_deref())?;
+        let endpoint = endpoint(&known.spec, args, model, false)?;
+        Ok((Installed::before(&known, args.folder.as_deref())?, endpoint))
+    }
+
+    /// Gives a task the description of its pull request, where it has none of its own.
+    pub fn describe(&self, task: &mut PublicTask) -> Result<(), Failure> {
+        describe(&self.home, self.progress.as_ref(), task)
+    }
+
+    /// All runs of the store.
+    pub fn runs(&self) -> Runs {
+        Runs::new(self.home.runs())
     }
 
     /// The plan of a verb over tasks of a pack; `more` is whatever else decides what is asked.
@@ -195,8 +247,13 @@ pub fn one<T>(folder: &Path, mut tasks: Vec<T>, id: impl Fn(&T) -> String) -> Re
 }
 
 /// The model's endpoint with its key; none for an agent that needs no model.
-fn endpoint(spec: &infradev_model::AgentSpec, args: &AgentArgs) -> Result<Option<Endpoint>, Failure> {
-    infradev_agent::check(spec, args.model.as_deref(), args.command.as_deref())?;
+fn endpoint(
+    spec: &infradev_model::AgentSpec,
+    args: &AgentArgs,
+    model: Option<&str>,
+    needs_key: bool,
+) -> Result<Option<Endpoint>, Failure> {
+    infradev_agent::check(spec, model, args.command.as_deref())?;
     let Some(model) = &spec.model else {
         return match args.base_url {
             Some(_) => Err(AgentError::ModelUnasked { agent: spec.name.clone() }.into()),
@@ -204,7 +261,7 @@ fn endpoint(spec: &infradev_model::AgentSpec, args: &AgentArgs) -> Result<Option
         };
     };
     let key = model.key_env.iter().find_map(|name| std::env::var(name).ok().filter(|key| !key.is_empty()));
-    if key.is_none() && args.base_url.is_none() && !model.key_env.is_empty() {
+    if needs_key && key.is_none() && args.base_url.is_none() && !model.key_env.is_empty() {
         let (endpoint, variables) = (model.base_url.clone(), model.key_env.clone());
         return Err(AgentError::NoKey { endpoint, variables }.into());
     }

@@ -103,6 +103,16 @@ pub fn short(text: &str, most: usize) -> String {
     line.chars().take(most.saturating_sub(1)).chain(['…']).collect()
 }
 
+/// A text cut to so many characters in its middle, so that what tells it from others at either end is kept.
+pub fn middle(text: &str, most: usize) -> String {
+    let count = text.chars().count();
+    if count <= most {
+        return text.to_string();
+    }
+    let (before, after) = (most / 2, (most - 1) / 2);
+    text.chars().take(before).chain(['…']).chain(text.chars().skip(count - after)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,5 +130,8 @@ mod tests {
     fn a_long_text_is_cut_with_an_ellipsis() {
         assert_eq!(short("abcdef\nx", 4), "abc…");
         assert_eq!(short("abcd", 4), "abcd");
+        assert_eq!(middle("abcdefgh", 5), "ab…gh");
+        assert_eq!(middle("abcdefgh", 6), "abc…gh");
+        assert_eq!(middle("äbcd", 4), "äbcd");
     }
 }

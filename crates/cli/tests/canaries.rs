@@ -46,6 +46,26 @@ fn files_that_lack_it_or_have_it_and_should_not_are_told_and_mended() {
 }
 
 #[test]
+fn a_file_that_holds_no_comment_is_told_and_stays_as_it_was() {
+    let ground = with_canary();
+    ground.write("pack/tasks/triple/probes/table.json", "{}\n");
+    let said = ground.infradev(&["canary", "pack", "--write"]).exits(1);
+    assert_eq!(ground.read("pack/tasks/triple/probes/table.json"), "{}\n");
+    assert!(said.out.contains("probes/table.json") || said.err.contains("probes/table.json"), "{}", said.out);
+}
+
+#[test]
+fn an_acceptance_that_misses_it_says_what_puts_it_in() {
+    let ground = with_canary();
+    let said = ground.infradev(&["accept", "pack", "--rewrites", "0", "--no-write", "--quiet"]).exits(1);
+    assert!(said.out.contains("golden.patch: is sealed and lacks the pack's canary"), "{}", said.out);
+    assert_eq!(said.err, "hint: infradev canary pack --write\n");
+    ground.infradev(&["canary", "pack", "--write"]).exits(0);
+    let said = ground.infradev(&["accept", "pack", "--rewrites", "0", "--no-write", "--quiet"]);
+    assert!(!said.out.contains("canary") && said.err.is_empty(), "{}\n{}", said.out, said.err);
+}
+
+#[test]
 fn a_pack_without_a_canary_gets_one_of_its_own_and_a_wrong_one_is_refused() {
     let ground = Ground::new();
     let said = ground.infradev(&["canary", "pack"]).exits(4);

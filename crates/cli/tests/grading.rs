@@ -67,6 +67,36 @@ fn predictions_in_swe_bench_fields_each_get_their_verdict_and_a_table() {
 }
 
 #[test]
+fn a_submission_named_like_a_patch_of_the_tasks_own_is_told_from_it_and_a_long_name_is_cut_in_its_middle() {
+    let ground = Ground::new();
+    let line = |name: &str| {
+        json!({"instance_id": "triple", "model_name_or_path": name, "model_patch": ""}).to_string() + "\n"
+    };
+    let long = format!("{}{}", "a".repeat(200), "z".repeat(200));
+    // A mark of byte order, as some editors put it, is no part of the first line.
+    ground.write("p.jsonl", &format!("\u{feff}{}{}", line("golden"), line(&long)));
+    let said = ground.infradev(&["grade", "pack", "--patches", "p.jsonl", "--quiet"]).exits(0);
+    let table: Vec<&str> = said.out.lines().take_while(|line| !line.is_empty()).collect();
+    assert!(table[1].starts_with("triple  golden (submitted)  "), "{}", said.out);
+    let cut = format!("triple  {}…{}  empty ", "a".repeat(24), "z".repeat(23));
+    assert!(table[2].starts_with(&cut), "{}", said.out);
+    let run = ground.infradev(&["run", "show", "last", "--json"]).exits(0).json();
+    assert_eq!(run["grade"]["submissions"][1]["submission"], long.as_str());
+    ground.write("golden.patch", GOLDEN);
+    let said = ground.infradev(&["grade", "pack", "--patches", "golden.patch", "--json"]).exits(0);
+    assert_eq!(verdicts(&said.json()), [("golden (submitted)".into(), "resolved".into(), 4)]);
+}
+
+#[test]
+fn the_store_may_be_named_by_a_path_that_goes_up() {
+    let ground = Ground::new();
+    let grade =
+        "cd pack && \"$0\" grade . --patches golden --require resolved --quiet --home ../home/../home";
+    ground.tool("bash", &["-c", grade, env!("CARGO_BIN_EXE_infradev")]).exits(0);
+    assert!(ground.path().join("home/runs").is_dir());
+}
+
+#[test]
 fn a_requirement_that_is_not_met_makes_the_exit_code_1() {
     let ground = Ground::new();
     ground.write("right.patch", GOLDEN);

@@ -66,6 +66,36 @@ fn a_run_is_shown_with_its_trials_verdicts_and_the_damaged_lines_of_its_journal(
 }
 
 #[test]
+fn what_is_only_read_is_read_from_a_store_that_cannot_be_written() {
+    let ground = Ground::new();
+    ground.infradev(&["grade", "pack", "--patches", "base", "--quiet"]).exits(0);
+    let is_root = nix::unistd::geteuid().is_root();
+    // A mount of its own: root, whom modes do not stop, could write otherwise.
+    let program = env!("CARGO_BIN_EXE_infradev");
+    let read_only = |command: &str| {
+        let script = format!(
+            "mount --bind home home && mount -o remount,ro,bind home && ! touch home/x 2>/dev/null && \"$0\" {command}"
+        );
+        let own: &[&str] = if is_root { &["--mount"] } else { &["--map-root-user", "--mount"] };
+        ground.tool("unshare", &[own, &["bash", "-c", &script, program]].concat())
+    };
+    let listed = read_only("run list").exits(0);
+    assert!(listed.out.contains(" finished "), "{}", listed.out);
+    let shown = read_only("run show last").exits(0);
+    assert!(shown.out.contains("3 trials finished of 3 begun"), "{}", shown.out);
+    let prompt = read_only("prompt pack/tasks/triple").exits(0);
+    assert!(prompt.out.contains("Add triple"), "{}", prompt.out);
+    if is_root {
+        // A sandbox in a user's namespace of its own is more than each machine grants.
+        let probes = read_only("probe list pack/tasks/triple").exits(0);
+        assert!(probes.out.contains("zero_stays_zero"), "{}", probes.out);
+    }
+    read_only("contract lint pack/tasks/triple").exits(0);
+    let refused = read_only("grade pack --patches golden").exits(3);
+    assert!(refused.err.contains("HERE/home/") && refused.err.contains("Read-only"), "{}", refused.err);
+}
+
+#[test]
 fn no_runs_yet_is_no_error() {
     let ground = Ground::new();
     let said = ground.infradev(&["run", "list"]).exits(0);

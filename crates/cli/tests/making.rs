@@ -100,6 +100,7 @@ fn what_cannot_be_a_task_is_refused_and_leaves_nothing() {
         ("no such interpreter", vec!["--commit", "HEAD~2", "--interpreter", "nowhere/python"]),
         ("no name", vec!["--commit", "HEAD~2", "--id", "Not A Name"]),
         ("world size 0", vec!["--commit", "HEAD~2", "--worlds", "0", "--interpreter", "/bin/sh"]),
+        ("a world size twice", vec!["--commit", "HEAD~2", "--worlds", "2,2", "--interpreter", "/bin/sh"]),
         ("a pack over a tree", vec!["--commit", "HEAD~2", "--pack", "pack"]),
         ("a shallow clone", vec!["--commit", "HEAD", "--repo", "shallow"]),
         ("no repository", vec!["--commit", "HEAD", "--repo", "nowhere"]),

@@ -138,6 +138,13 @@ fn what_cannot_be_tried_is_said_with_what_to_do() {
     assert!(said.err.contains("-k: only paths and ids of tests are understood here"), "{}", said.err);
     let said = branch.gaps(&["--", "tests/test_nowhere.py"]).exits(4);
     assert!(said.err.contains("tests/test_nowhere.py: there is no such test file or folder"), "{}", said.err);
+    for (path, why) in [("nowhere/a.sarif", "there is no folder nowhere"), ("shop", "it is a folder")] {
+        for form in ["--sarif", "--markdown"] {
+            let said = branch.gaps(&[form, path]).exits(4);
+            assert!(said.err.contains(&format!("cannot write {path}: {why}")), "{}", said.err);
+        }
+    }
+    assert!(!branch.ground.path().join("home/runs").exists(), "nothing was begun");
     let said = branch.gaps(&["--base", "nowhere"]).exits(4);
     assert!(said.err.contains("nowhere"), "{}", said.err);
     let said = branch.ground.infradev(&["probe-gaps", "--repo", "shop", "--python", "no/python"]).exits(4);
@@ -166,9 +173,12 @@ fn python_that_does_not_parse_is_listed_and_passed_over() {
     let branch = Branch::new();
     branch.write("src/shop/broken.py", "def (\n");
     branch.write("src/shop/data.json", "{}\n");
+    let latin = b"# -*- coding: latin-1 -*-\nNAME = 'caf\xe9'\n";
+    std::fs::write(branch.ground.path().join("shop/src/shop/latin.py"), latin).unwrap();
     let said = branch.gaps(&[]).exits(0);
     assert!(said.out.contains("passed over src/shop/broken.py: src/shop/broken.py:1:"), "{}", said.out);
     assert!(said.out.contains("passed over src/shop/data.json: not Python"), "{}", said.out);
+    assert!(said.out.contains("passed over src/shop/latin.py: is no UTF-8"), "{}", said.out);
 }
 
 #[test]

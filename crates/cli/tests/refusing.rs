@@ -16,6 +16,7 @@ const fn bad(what: &'static str, args: &'static [&'static str], spoil: fn(&Groun
     Bad { what, args, spoil }
 }
 
+const ADVERSARIAL: [&str; 4] = ["grade", "pack", "--patches", "adversarial"];
 const PREDICTIONS: &[&str] = &["grade", "pack", "--patches", "p.jsonl"];
 
 const TABLE: &[Bad] = &[
@@ -26,6 +27,44 @@ const TABLE: &[Bad] = &[
     }),
     bad("a wrong type", &GRADE, |g| {
         g.edit("pack/tasks/triple/task.toml", "worlds = [1]", "worlds = \"two\"")
+    }),
+    bad("a key of a task twice", &GRADE, |g| {
+        g.edit("pack/tasks/triple/task.toml", "grace = 1.0", "grace = 1.0\ncase = 5.0");
+    }),
+    bad("a key of a pack twice", &GRADE, |g| {
+        g.edit("pack/pack.toml", "version =", "name = \"tea\"\nversion =");
+    }),
+    bad("a Python that is none", &GRADE, |g| g.edit("pack/pack.toml", "\"3.11\"", "\"three\"")),
+    bad("an environment without pytest", &GRADE, |g| {
+        let lock = g.read("pack/envs/cpu.lock");
+        let (before, pytest) = lock.split_once("\npytest==").unwrap();
+        let after = pytest.lines().skip_while(|line| !line.starts_with(char::is_alphabetic));
+        let after: String = after.map(|line| format!("\n{line}")).collect();
+        g.write("pack/envs/cpu.lock", &format!("{before}{after}\n"));
+    }),
+    bad("a plugin that is nowhere", &GRADE, |g| {
+        let plugins = "[tests]\nplugins = [\n    \"pytester\",\n    \"nosuch\",\n]";
+        g.edit("pack/tasks/triple/task.toml", "[tests]", plugins);
+    }),
+    bad("a plugin that does not import", &GRADE, |g| {
+        g.write("pack/repo/toy/plugin.py", "import nosuch\n");
+        g.edit("pack/tasks/triple/task.toml", "[tests]", "[tests]\nplugins = [\"toy.plugin\"]");
+        g.edit("pack/tasks/triple/task.toml", "runs = 1", "runs = 9");
+    }),
+    bad("a file in the kit's folder", &GRADE, |g| {
+        let files = "[tests.files]\n\"/infradev/python/x\" = \"\"\n\n[timeouts]";
+        g.edit("pack/tasks/triple/task.toml", "[timeouts]", files);
+    }),
+    bad("a variable of the harness", &GRADE, |g| {
+        let variables = "[tests.env]\nA = \"1\"\nRANK = \"0\"\n\n[timeouts]";
+        g.edit("pack/tasks/triple/task.toml", "[timeouts]", variables);
+    }),
+    bad("a base tree that is a link to everything", &GRADE, |g| {
+        std::fs::remove_dir_all(g.path().join("pack/repo")).unwrap();
+        std::os::unix::fs::symlink("/", g.path().join("pack/repo")).unwrap();
+    }),
+    bad("a folder in place of equivalent.toml", &GRADE, |g| {
+        std::fs::create_dir(g.path().join("pack/tasks/triple/equivalent.toml")).unwrap();
     }),
     bad("no world size", &GRADE, |g| g.edit("pack/tasks/triple/task.toml", "worlds = [1]", "worlds = []")),
     bad("a schema from the future", &GRADE, |g| {
@@ -53,6 +92,14 @@ const TABLE: &[Bad] = &[
         g.edit("pack/tasks/triple/golden.patch", "     return 2 * x", "     return 22 * x");
     }),
     bad("golden that is no patch", &GRADE, |g| g.write("pack/tasks/triple/golden.patch", "hello\n")),
+    bad("official tests that are no patch", &GRADE, |g| {
+        g.write("pack/tasks/triple/official.patch", "hello\n");
+    }),
+    bad("an adversarial patch that is none", &GRADE, |g| {
+        let text = "schema = 1\npromise = \"any number is tripled\"\npatch = \"flaw.patch\"\non = \"base\"\n";
+        g.write("pack/tasks/triple/adversarial/flaw.toml", text);
+        g.write("pack/tasks/triple/adversarial/flaw.patch", "hello\n");
+    }),
     bad("an official file that is not there", &GRADE, |g| {
         g.edit("pack/tasks/triple/task.toml", "tests/test_model.py", "tests/test_modell.py");
     }),
@@ -63,12 +110,27 @@ const TABLE: &[Bad] = &[
             "from toy.model import triple(",
         );
     }),
-    bad("an adversarial text that stands nowhere", &["grade", "pack", "--patches", "adversarial"], |g| {
+    bad("an adversarial text that stands nowhere", &ADVERSARIAL, |g| {
         g.edit(
             "pack/tasks/triple/adversarial/large-numbers.toml",
             "return 3 * x\"\nwith",
             "return 9 * x\"\nwith",
         );
+    }),
+    bad("an adversarial text that stands twice", &ADVERSARIAL, |g| {
+        let more = "\n[[replace]]\nfile = \"toy/model.py\"\nfind = \"return\"\nwith = \"yield\"\n";
+        let path = "pack/tasks/triple/adversarial/large-numbers.toml";
+        g.write(path, &(g.read(path) + more));
+    }),
+    bad("an adversarial file that is not there", &ADVERSARIAL, |g| {
+        g.edit("pack/tasks/triple/adversarial/large-numbers.toml", "toy/model.py", "toy/modell.py");
+    }),
+    bad("an adversarial file outside of the tree", &ADVERSARIAL, |g| {
+        g.edit("pack/tasks/triple/adversarial/large-numbers.toml", "toy/model.py", "../toy/model.py");
+    }),
+    bad("an adversarial file taken back that golden leaves alone", &ADVERSARIAL, |g| {
+        let text = "schema = 1\npromise = \"x\"\ntake_back = [\"toy/__init__.py\"]\n";
+        g.write("pack/tasks/triple/adversarial/large-numbers.toml", text);
     }),
     bad("an unknown task", &["grade", "pack", "--patches", "golden", "--task", "tripple"], |_| {}),
     bad("patches of no known kind", &["grade", "pack", "--patches", "silver"], |_| {}),
@@ -99,6 +161,10 @@ const TABLE: &[Bad] = &[
     bad("a prediction that is no JSON", PREDICTIONS, |g| {
         let line = r#"{"instance_id": "triple", "model_name_or_path": "m", "model_patch": ""}"#;
         g.write("p.jsonl", &format!("{line}\n{{\"instance_id\": \n"));
+    }),
+    bad("a prediction that is no JSON after a mark of byte order", PREDICTIONS, |g| {
+        let line = r#"{"instance_id": "triple", "model_name_or_path": "m", "model_patch": ""}"#;
+        g.write("p.jsonl", &format!("\u{feff}{line}\n{{bad\n"));
     }),
     bad("a prediction for no task", PREDICTIONS, |g| {
         g.write("p.jsonl", r#"{"instance_id": "x", "model_name_or_path": "m", "model_patch": ""}"#);
@@ -139,6 +205,15 @@ fn each_bad_input_is_told_with_its_place_and_what_to_do() {
         told += &format!("# {what}: exit {}\n{}\n", said.code, said.err);
     }
     insta::assert_snapshot!(told);
+}
+
+#[test]
+fn more_gpus_than_there_are_are_refused_where_they_are_asked_for() {
+    let ground = Ground::new();
+    ground.edit("pack/tasks/triple/task.toml", "worlds = [1]", "worlds = [1]\ngpus = 4000");
+    let said = ground.infradev(&GRADE).exits(4);
+    let told = "error: HERE/pack/tasks/triple/task.toml:8: key `gpus`: a trial takes 4000 GPUs and this machine has ";
+    assert!(said.err.starts_with(told), "{}", said.err);
 }
 
 #[test]

@@ -20,7 +20,7 @@ task = pathlib.Path("task")
 kept = pathlib.Path(os.path.dirname(__file__))
 if role == "adversary":
     text = (kept / "large-numbers.toml").read_text()
-    if "stands 0 times" not in report:
+    if "does not stand in golden's" not in report:
         text = text.replace("return 3 * x\"\nwith", "return 9 * x\"\nwith")
     (task / "adversarial").mkdir(exist_ok=True)
     (task / "adversarial" / "large-numbers.toml").write_text(text)
@@ -87,7 +87,11 @@ fn a_second_round_mends_what_the_report_on_the_first_one_says_and_the_task_is_ac
     assert_eq!(document["accepted"], true, "{document:#}");
     let rounds = document["rounds"].as_array().unwrap();
     assert_eq!(rounds.len(), 2);
-    assert!(rounds[0]["report"].as_str().unwrap().contains("stands 0 times"), "{}", rounds[0]["report"]);
+    assert!(
+        rounds[0]["report"].as_str().unwrap().contains("does not stand in golden's"),
+        "{}",
+        rounds[0]["report"]
+    );
     let written = |round: usize, step: usize| {
         let written = rounds[round]["steps"][step]["written"].as_object().unwrap();
         written.keys().cloned().collect::<Vec<_>>()
@@ -141,6 +145,7 @@ for place in ("/workspace/base/toy/model.py", "/workspace/golden/toy/model.py"):
     assert_eq!(adversary["task/adversarial/large.toml"], "is larger than 1 MiB");
     assert_eq!(adversary["task/adversarial/bytes.toml"], "is not UTF-8");
     assert_eq!(ignored(1)["task/adversarial/large.toml"], "is not this role's to write");
+    assert_eq!(ignored(2)["task/spec.md"], "was removed, and a task needs it: it stays as it was");
     let report = document["rounds"][0]["report"].as_str().unwrap();
     assert!(report.contains("the prober changed none of its files"), "{report}");
 }
@@ -173,10 +178,54 @@ fn steps_that_are_done_are_not_made_again() {
     // As a kill before its end leaves it.
     std::fs::remove_file(run.join("finished.json")).unwrap();
     std::fs::remove_file(run.join("rounds.json")).unwrap();
-    ground.write("mine/mine.py", "raise SystemExit('not again')\n");
     let again = ground.infradev(&[&SYNTHESIZE[..], &["--rounds", "1"]].concat()).exits(1).json();
     assert_eq!(again["run"], first["run"]);
+    // To the microsecond that each took.
     assert_eq!(again["rounds"][0]["steps"], first["rounds"][0]["steps"]);
+    std::fs::remove_file(run.join("finished.json")).unwrap();
+    ground.write("mine/mine.py", "raise SystemExit('another agent')\n");
+    let other = ground.infradev(&[&SYNTHESIZE[..], &["--rounds", "1"]].concat()).exits(1).json();
+    assert_ne!(other["run"], first["run"], "an agent that was changed is another one");
+    assert_eq!(other["rounds"][0]["steps"][0]["ending"], "agent_crashed");
+}
+
+/// By role: the adversary leaves a link where its folder was, to what its sandbox does not show; the prober a file; the
+/// prompter folders without end.
+const SHAPES: &str = r#"
+import os, shutil, sys
+role = sys.stdin.read().split()[1].rstrip(":")
+if role == "prompter":
+    os.chdir("/workspace/task")
+    for _ in range(2500):
+        os.mkdir("dd")
+        os.chdir("dd")
+else:
+    os.rename("/workspace/task", "/workspace/aside")
+    if role == "adversary":
+        os.symlink("SECRET", "/workspace/task")
+    else:
+        open("/workspace/task", "w").close()
+"#;
+
+#[test]
+fn a_folder_of_another_shape_is_not_entered_and_the_rounds_go_on() {
+    let ground = Ground::new();
+    ground.write("secret/adversarial/host.toml", "taken from the host\n");
+    let secret = ground.path().join("secret").to_str().unwrap().to_owned();
+    bare(&ground, &SHAPES.replace("SECRET", &secret));
+    let said = ground.infradev(&[&SYNTHESIZE[..], &["--rounds", "1"]].concat()).exits(1);
+    assert!(!said.out.contains("host.toml"), "{}", said.out);
+    let document = said.json();
+    let steps = document["rounds"][0]["steps"].as_array().unwrap();
+    let told: Vec<[&Value; 3]> =
+        steps.iter().map(|step| [&step["ending"], &step["written"], &step["ignored"]]).collect();
+    let no_folder = json!([{"path": "task", "why": "is no folder any more: nothing of it is taken"}]);
+    let deep = format!("task{}", "/dd".repeat(9));
+    let too_deep = json!([{"path": deep, "why": "is nested too deep"}]);
+    for (found, ignored) in told.iter().zip([&no_folder, &no_folder, &too_deep]) {
+        assert_eq!(*found, [&json!("finished"), &json!({}), ignored]);
+    }
+    assert_eq!(told.len(), 3);
 }
 
 #[test]

@@ -39,6 +39,8 @@ pub enum AgentError {
     NoCommand { agent: String },
     #[error("{}: there is no such folder", path.display())]
     NoFolder { path: PathBuf },
+    #[error("{}: {what}", path.display())]
+    Skill { path: PathBuf, what: String, hint: String },
     #[error("cannot {what}: {source}")]
     Io { what: String, source: std::io::Error },
     #[error("the attempt was interrupted")]
@@ -60,7 +62,7 @@ impl Classified for AgentError {
             AgentError::Sandbox(error) => error.class(),
             AgentError::Supervise(error) => error.class(),
             AgentError::Missing { .. } | AgentError::Install { .. } | AgentError::Io { .. } => Class::Fault,
-            AgentError::Version { .. } => Class::BadInput,
+            AgentError::Version { .. } | AgentError::Skill { .. } => Class::BadInput,
             AgentError::Cancelled => Class::Interrupted,
             _ => Class::Usage,
         }
@@ -92,6 +94,7 @@ impl Classified for AgentError {
             AgentError::NoKey { .. } => {
                 Some("set one of them; it stays on this machine's side of the sandbox".to_owned())
             }
+            AgentError::Skill { hint, .. } => Some(hint.clone()),
             AgentError::NoCommand { .. } => {
                 Some("--command 'python3 {agent}/mine.py' --folder mine".to_owned())
             }

@@ -12,9 +12,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use infradev_model::{AgentInstall, AgentSpec, DigestBuilder};
+use infradev_model::{AgentInstall, AgentSpec, Digest, DigestBuilder};
 use infradev_pyenv::PASSED_TO_UV;
-use infradev_store::{Home, lock};
+use infradev_store::{Home, folder_digest, lock};
 use infradev_supervise::{Invocation, Output, find_program};
 use serde::{Deserialize, Serialize};
 
@@ -51,10 +51,38 @@ pub struct Installed {
     pub spec: AgentSpec,
     /// Its folder on the host; none where it has none.
     pub folder: Option<PathBuf>,
+    /// The content of a folder that its user keeps, which may change under the same path and version.
+    pub content: Option<Digest>,
     /// Further folders of the host that it needs, seen read-only at the same place: node's, an interpreter's.
     pub mounts: Vec<PathBuf>,
     /// Folders of programs that it needs, put last on PATH.
     pub path: Vec<PathBuf>,
+    /// Whether the folder is a user's own, and no installation.
+    pub own: bool,
+}
+
+impl Installed {
+    /// What is known of an agent before it is installed: enough for a plan, not for a run.
+    ///
+    /// # Errors
+    /// A folder of the user's that is not there.
+    pub fn before(agent: &KnownAgent, folder: Option<&Path>) -> Result<Installed, AgentError> {
+        let spec = agent.spec.clone();
+        let own = folder.map(Path::to_owned).or_else(|| {
+            let beside = agent.file.as_deref().and_then(Path::parent).unwrap_or(Path::new("."));
+            spec.install.folder.as_ref().map(|folder| beside.join(folder))
+        });
+        let whole = match own {
+            None => None,
+            Some(own) => {
+                let found = own.canonicalize().ok().filter(|path| path.is_dir());
+                Some(found.ok_or(AgentError::NoFolder { path: own })?)
+            }
+        };
+        let content = whole.as_deref().map(folder_digest).transpose()?;
+        let own = whole.is_some();
+        Ok(Installed { spec, folder: whole, content, mounts: Vec::new(), path: Vec::new(), own })
+    }
 }
 
 #[derive(Serialize, Deserialize, PartialEq, Eq)]
@@ -75,14 +103,8 @@ pub fn install(
     say: &dyn Fn(&str),
 ) -> Result<Installed, AgentError> {
     let spec = &agent.spec;
-    let mut installed = Installed { spec: spec.clone(), folder: None, mounts: Vec::new(), path: Vec::new() };
-    let own = folder.map(Path::to_owned).or_else(|| {
-        let beside = agent.file.as_deref().and_then(Path::parent).unwrap_or(Path::new("."));
-        spec.install.folder.as_ref().map(|folder| beside.join(folder))
-    });
-    if let Some(own) = own {
-        let whole = own.canonicalize().ok().filter(|path| path.is_dir());
-        installed.folder = Some(whole.ok_or(AgentError::NoFolder { path: own })?);
+    let mut installed = Installed::before(agent, folder)?;
+    if installed.own {
         return Ok(installed);
     }
     if spec.install.npm.is_some() {

@@ -12,6 +12,7 @@ mod output;
 mod proxy;
 mod relay;
 mod run;
+mod skill;
 mod tally;
 
 pub use error::AgentError;
@@ -19,4 +20,5 @@ pub use install::{Installed, install};
 pub use known::{KnownAgent, all, find};
 pub use proxy::Endpoint;
 pub use relay::{RELAY, relay};
-pub use run::{RunEnd, RunSpec, check, run};
+pub use run::{RunEnd, RunSpec, check, run, whole_prompt};
+pub use skill::Skill;

@@ -129,6 +129,7 @@ impl Reader {
         if parts[0].is_some_and(|count| count > 0) || tokens.input == 0 {
             tokens.input = parts.iter().flatten().sum();
             tokens.cached = parts[2].unwrap_or(0);
+            tokens.written = parts[1].unwrap_or(0);
         }
         tokens.output = told("output_tokens").unwrap_or(tokens.output);
         let reasoning = usage["output_tokens_details"]["thinking_tokens"].as_u64();
@@ -145,6 +146,7 @@ impl Reader {
             self.found.tokens = Some(Tokens {
                 input: count(&usage["input_tokens"]),
                 cached: count(&usage["input_tokens_details"]["cached_tokens"]),
+                written: 0,
                 output: count(&usage["output_tokens"]),
                 reasoning: count(&usage["output_tokens_details"]["reasoning_tokens"]),
             });
@@ -158,6 +160,7 @@ impl Reader {
             self.found.tokens = Some(Tokens {
                 input: count(&usage["prompt_tokens"]),
                 cached: count(&usage["prompt_tokens_details"]["cached_tokens"]),
+                written: 0,
                 output: count(&usage["completion_tokens"]),
                 reasoning: count(&usage["completion_tokens_details"]["reasoning_tokens"]),
             });
@@ -196,7 +199,7 @@ mod tests {
     }
 
     fn tokens(input: u64, cached: u64, output: u64, reasoning: u64) -> Option<Tokens> {
-        Some(Tokens { input, cached, output, reasoning })
+        Some(Tokens { input, cached, written: 0, output, reasoning })
     }
 
     #[test]
@@ -204,9 +207,13 @@ mod tests {
         let text = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":10,\
             \"cache_creation_input_tokens\":5,\"cache_read_input_tokens\":100,\"output_tokens\":1}}}\r\n\n\
             data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":7}}\n\n";
-        assert_eq!(stream(Wire::AnthropicMessages, text).tokens, tokens(115, 100, 7, 0));
+        let written = |mut found: Option<Tokens>| {
+            found.iter_mut().for_each(|tokens| tokens.written = 5);
+            found
+        };
+        assert_eq!(stream(Wire::AnthropicMessages, text).tokens, written(tokens(115, 100, 7, 0)));
         let broken_off = text.split_once("\n\ndata: {\"type\":\"message_delta").unwrap().0;
-        assert_eq!(stream(Wire::AnthropicMessages, broken_off).tokens, tokens(115, 100, 1, 0));
+        assert_eq!(stream(Wire::AnthropicMessages, broken_off).tokens, written(tokens(115, 100, 1, 0)));
         let refused = text.replace("end_turn", "refusal");
         assert!(stream(Wire::AnthropicMessages, &refused).refused);
     }

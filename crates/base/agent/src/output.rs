@@ -95,6 +95,7 @@ fn claude_tokens(event: &Value) -> Option<Tokens> {
         sum += Tokens {
             input: count("inputTokens") + count("cacheCreationInputTokens") + cached,
             cached,
+            written: count("cacheCreationInputTokens"),
             output: count("outputTokens"),
             reasoning: count("thinkingTokens"),
         };
@@ -109,6 +110,7 @@ fn codex_tokens(event: &Value) -> Option<Tokens> {
     Some(Tokens {
         input: count("input_tokens"),
         cached: count("cached_input_tokens"),
+        written: 0,
         output: count("output_tokens"),
         reasoning: count("reasoning_output_tokens"),
     })
@@ -142,7 +144,7 @@ mod tests {
         };
         let models = "{\"type\":\"result\",\"modelUsage\":{\"a\":{\"inputTokens\":5,\"outputTokens\":2,\"cacheReadInputTokens\":7,\
             \"cacheCreationInputTokens\":1},\"b\":{\"inputTokens\":1,\"outputTokens\":1}}}\n";
-        let sum = Tokens { input: 14, cached: 7, output: 3, reasoning: 0 };
+        let sum = Tokens { input: 14, cached: 7, written: 1, output: 3, reasoning: 0 };
         assert_eq!(tokens(OutputFormat::ClaudeStreamJson, models), Some(sum));
         let turn =
             |input: u64| format!("{{\"type\":\"turn.completed\",\"usage\":{{\"input_tokens\":{input}}}}}\n");

@@ -82,6 +82,11 @@ impl Endpoint {
         self.url.as_str().trim_end_matches('/').to_owned()
     }
 
+    /// The name of its host.
+    pub fn host(&self) -> Option<&str> {
+        self.url.host_str()
+    }
+
     /// As the agent sees it.
     pub(crate) fn inside(&self) -> String {
         format!("http://127.0.0.1:{PORT}{}", self.url.path().trim_end_matches('/'))
@@ -227,7 +232,7 @@ impl Work {
                 return refusal(StatusCode::PAYLOAD_TOO_LARGE, "the request could not be read");
             }
         };
-        let body = if wire.is_some() { self.without_hosted_tools(body) } else { body };
+        let body = if wire.is_some() { self.looked_through(body) } else { body };
         let sent = self
             .client
             .request(parts.method, endpoint.at(&parts.uri))
@@ -261,8 +266,9 @@ impl Work {
     }
 
     /// The request without what would have the model's own host search; each such thing is on record as a lookup.
-    fn without_hosted_tools(&self, body: Bytes) -> Bytes {
+    fn looked_through(&self, body: Bytes) -> Bytes {
         let Ok(mut asked) = serde_json::from_slice::<Value>(&body) else { return body };
+        self.tally.asked(&asked);
         let taken = take_hosted(&mut asked);
         if taken.is_empty() {
             return body;

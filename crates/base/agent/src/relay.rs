@@ -90,8 +90,12 @@ fn open_folders(folder: &Path) -> std::io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
         if entry.file_type()?.is_dir() {
+            match std::fs::set_permissions(entry.path(), std::fs::Permissions::from_mode(0o777)) {
+                // A skill, mounted for everyone to read.
+                Err(error) if error.kind() == std::io::ErrorKind::ReadOnlyFilesystem => continue,
+                done => done?,
+            }
             open_folders(&entry.path())?;
-            std::fs::set_permissions(entry.path(), std::fs::Permissions::from_mode(0o777))?;
         }
     }
     Ok(())

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use infradev_model::{AgentSpec, Ending, Lookup, Metered, PromptBy, SandboxReport, Tokens};
+use infradev_model::{
+    AgentSpec, Ending, Lookup, Metered, PromptBy, SandboxReport, SkillBy, SkillUsed, Tokens,
+};
 use infradev_sandbox::{HOME, Limits, LockFolder, Mode, Mount, Sandbox, SandboxEnd, SandboxSpec, UidLease};
 use infradev_supervise::Sink;
 
@@ -18,6 +20,7 @@ use crate::install::Installed;
 use crate::output::{OwnWord, said};
 use crate::proxy::{Endpoint, PLACEHOLDER_KEY, PORT, Proxy};
 use crate::relay::{RELAY, Told};
+use crate::skill::{Sign, Skill, place};
 use crate::tally::{Last, Tally};
 
 const AGENT: &str = "/opt/agent";
@@ -26,6 +29,8 @@ const OUT: &str = "/out";
 const PROGRAM: &str = "/infradev/infradev";
 const SOCKET: &str = "/infradev/model.sock";
 const PROMPT: &str = "/infradev/prompt.md";
+/// Skills of agents whose programs know none.
+const SKILLS: &str = "/opt/skills";
 /// Number of the descriptor on which the relay reports.
 const REPORT: i32 = 3;
 /// Bytes of each output stream that are kept; what comes after is read and dropped.
@@ -41,8 +46,10 @@ pub struct RunSpec<'a> {
     pub endpoint: Option<Endpoint>,
     /// What `{command}` stands for.
     pub command: Option<&'a str>,
-    /// The prompt's text.
+    /// The prompt's text, without the skill's.
     pub prompt: &'a str,
+    /// The skill that it is given.
+    pub skill: Option<&'a Skill>,
     /// The folder that it edits.
     pub workspace: &'a Path,
     /// Folders of the host that are seen read-only at the same place: the environment.
@@ -63,7 +70,7 @@ pub struct RunSpec<'a> {
     pub timeout: Duration,
     /// Input and output tokens that it may use.
     pub token_budget: Option<u64>,
-    /// A folder for the socket; gone after the run.
+    /// A folder for the socket and the skill; gone after the run.
     pub scratch: &'a Path,
     /// An empty folder for what is kept: logs, requests, what the agent puts in `{out}`.
     pub kept: &'a Path,
@@ -90,6 +97,8 @@ pub struct RunEnd {
     pub left_running: Vec<String>,
     /// How it was held apart.
     pub sandbox: SandboxReport,
+    /// The skill, and whether it was opened.
+    pub skill: Option<SkillUsed>,
 }
 
 enum Stop {
@@ -124,7 +133,10 @@ pub async fn run(spec: RunSpec<'_>) -> Result<RunEnd, AgentError> {
     check(agent, spec.model, spec.command)?;
     let log = spec.kept.join("requests.jsonl");
     let log = File::create(&log).map_err(AgentError::io(format!("write {}", log.display())))?;
-    let tally = Arc::new(Tally::new(log, spec.token_budget));
+    let sign = spec.skill.filter(|_| skill_by(agent) == SkillBy::Mounted);
+    let sign = sign.and_then(|skill| Sign::of(&skill.text, spec.prompt));
+    let knows = sign.is_some() && spec.endpoint.is_some();
+    let tally = Arc::new(Tally::new(log, spec.token_budget, sign));
     let proxy = Proxy::start(spec.endpoint.clone(), spec.scratch, Arc::clone(&tally))?;
     // A host uid of its own, where the machine grants one: what it leaves on the disk is then not root's.
     let uids = match infradev_sandbox::uid_separation_granted() {
@@ -168,7 +180,30 @@ pub async fn run(spec: RunSpec<'_>) -> Result<RunEnd, AgentError> {
         Stop::Ended(end) => judge(&end, &told, said.word, last, agent.model.is_some()),
     };
     let (left_running, own_tokens) = (told.left_running, said.tokens);
-    Ok(RunEnd { ending, detail, agent_s, metered, own_tokens, lookups, left_running, sandbox: report })
+    let skill = spec.skill.map(|skill| SkillUsed {
+        name: skill.text.name.clone(),
+        digest: skill.digest.clone(),
+        by: skill_by(agent),
+        opened: knows.then(|| tally.opened_s().is_some()),
+        opened_s: tally.opened_s(),
+    });
+    Ok(RunEnd { ending, detail, agent_s, metered, own_tokens, lookups, left_running, sandbox: report, skill })
+}
+
+/// How an agent is given a skill.
+fn skill_by(agent: &AgentSpec) -> SkillBy {
+    if agent.skills.is_some() { SkillBy::Mounted } else { SkillBy::Appended }
+}
+
+/// A prompt as the agent is given it: with the skill's text, where its program knows no skills.
+pub fn whole_prompt(prompt: &str, skill: Option<&Skill>, agent: &AgentSpec) -> String {
+    match skill.filter(|_| skill_by(agent) == SkillBy::Appended) {
+        Some(skill) => {
+            let folder = place(SKILLS, &skill.text.name);
+            format!("{}\n\n{}", prompt.trim_end(), skill.as_prompt(&folder.to_string_lossy()))
+        }
+        None => prompt.to_owned(),
+    }
 }
 
 /// What is wrong with the endpoint, by its last answer.
@@ -253,9 +288,10 @@ fn sandbox(
 ) -> Result<(SandboxSpec, Streams), AgentError> {
     let agent = &spec.agent.spec;
     let out = spec.kept.join("out");
+    let prompt = whole_prompt(spec.prompt, spec.skill, agent);
     let keep = |name: &str| spec.kept.join(name);
     std::fs::create_dir_all(&out)
-        .and_then(|()| std::fs::write(keep("prompt.md"), spec.prompt))
+        .and_then(|()| std::fs::write(keep("prompt.md"), &prompt))
         .map_err(AgentError::io(format!("write in {}", spec.kept.display())))?;
     if let Some(uid) = uid {
         give(spec.workspace, uid)
@@ -271,6 +307,13 @@ fn sandbox(
     if let Some(folder) = &spec.agent.folder {
         mounts.push(Mount { source: folder.clone(), target: AGENT.into(), mode: Mode::ReadOnly });
     }
+    if let Some(skill) = spec.skill {
+        let source = spec.scratch.join("skill");
+        skill.lay(&source).map_err(AgentError::io("lay the skill"))?;
+        let folder = agent.skills.as_ref().map_or_else(|| SKILLS.to_owned(), |at| fill(&at.folder, spec));
+        let target = place(&folder, &skill.text.name);
+        mounts.push(Mount { source, target, mode: Mode::ReadOnly });
+    }
     let mut seen = spec.mounts.clone();
     seen.extend(spec.agent.mounts.iter().cloned());
     seen.sort();
@@ -279,7 +322,7 @@ fn sandbox(
     let fill = |text: &str| fill(text, spec);
     let mut sandbox = SandboxSpec::new(PROGRAM);
     sandbox.mounts = mounts;
-    sandbox.files = vec![(PROMPT.into(), spec.prompt.as_bytes().to_vec())];
+    sandbox.files = vec![(PROMPT.into(), prompt.as_bytes().to_vec())];
     sandbox.files.extend(spec.files.iter().cloned());
     let own = agent.run.files.iter().map(|(path, text)| (PathBuf::from(fill(path)), fill(text).into_bytes()));
     sandbox.files.extend(own);
@@ -292,7 +335,7 @@ fn sandbox(
     sandbox.args = [RELAY, SOCKET, &uid, "--"].map(Into::into).to_vec();
     sandbox.args.extend(agent.run.command.iter().map(|part| fill(part).into()));
     if agent.run.prompt == PromptBy::Argument {
-        sandbox.args.push(spec.prompt.into());
+        sandbox.args.push(prompt.into());
     }
     if agent.run.prompt == PromptBy::Stdin {
         let file = File::open(keep("prompt.md")).map_err(AgentError::io("open the prompt"))?;

@@ -11,6 +11,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 
 use crate::meter::{Reader, message};
+use crate::skill::Sign;
 
 /// Different lookups that are kept; of more, only the first ones.
 const LOOKUPS: usize = 1000;
@@ -41,6 +42,8 @@ pub(crate) enum Last {
 pub(crate) struct Tally {
     start: Instant,
     budget: Option<u64>,
+    /// By what a skill's text is known.
+    sign: Option<Sign>,
     /// Told when the tokens are used up.
     pub spent: Notify,
     /// Told when the endpoint sends everything away.
@@ -53,6 +56,8 @@ struct Seen {
     metered: Metered,
     lookups: Vec<Lookup>,
     last: Last,
+    /// When the skill's text first stood in a request.
+    opened_s: Option<f64>,
     /// Failures on end that no waiting mends, with no answer before them.
     in_vain: u32,
     log: File,
@@ -74,12 +79,19 @@ struct Line<'a> {
 
 impl Tally {
     /// Counts from now on. `budget` bounds input and output tokens together.
-    pub(crate) fn new(log: File, budget: Option<u64>) -> Tally {
-        let seen =
-            Seen { metered: Metered::default(), lookups: Vec::new(), last: Last::None, in_vain: 0, log };
+    pub(crate) fn new(log: File, budget: Option<u64>, sign: Option<Sign>) -> Tally {
+        let seen = Seen {
+            metered: Metered::default(),
+            lookups: Vec::new(),
+            last: Last::None,
+            opened_s: None,
+            in_vain: 0,
+            log,
+        };
         Tally {
             start: Instant::now(),
             budget,
+            sign,
             spent: Notify::new(),
             hopeless: Notify::new(),
             seen: Mutex::new(seen),
@@ -122,6 +134,19 @@ impl Tally {
             tokens: None,
             error: None,
         });
+    }
+
+    /// Looks at what the model is about to be asked.
+    pub(crate) fn asked(&self, asked: &Value) {
+        let Some(sign) = &self.sign else { return };
+        if self.opened_s().is_none() && sign.stands_in(asked) {
+            self.seen().opened_s = Some(self.seconds());
+        }
+    }
+
+    /// When the skill's text was first shown to the model.
+    pub(crate) fn opened_s(&self) -> Option<f64> {
+        self.seen().opened_s
     }
 
     /// A request that is neither passed on nor a lookup.

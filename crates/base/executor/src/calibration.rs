@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use infradev_model::{Calibration, FaultKind, Selection, TrialResult};
+use infradev_model::{Calibration, FaultKind, Selection, Suite, TrialResult};
 use infradev_store::RunFolder;
 use infradev_trial::{Twins, calibrate};
 
 use crate::executor::{Ask, Executor, ExecutorError};
+use crate::foreseen::at_key;
 use crate::progress::Happening;
 use crate::ready::ReadyTask;
 
@@ -66,6 +67,7 @@ impl Executor {
             let result = self.trial(run, ready, ask).await?;
             self.refuse_golden(ready, world, &result)?;
             golden.push(result);
+            refuse_uncollected(ready, world, &golden)?;
         }
         let mut ask = Ask::new("base", Arc::new(Vec::new()), world, Twins::Nothing);
         let base = self.trial(run, ready, ask.clone()).await?;
@@ -111,11 +113,11 @@ impl Executor {
     ) -> Result<(), ExecutorError> {
         let task = &ready.task;
         match &result.fault {
-            Some(fault) if fault.kind == FaultKind::Framework => Err(ExecutorError::Framework {
-                path: task.pack_toml(),
-                environment: task.public.spec.environment.clone(),
-                what: fault.evidence.clone(),
-            }),
+            Some(fault) if fault.kind == FaultKind::Framework => {
+                let key = format!("environments.{}.framework", task.public.spec.environment);
+                let error = at_key(&task.pack_toml(), &key, fault.evidence.clone());
+                Err(error.advise("name modules there that the environment's packages hold").into())
+            }
             Some(fault) => {
                 Err(ExecutorError::GoldenFault { task: task.id().to_string(), world, fault: fault.clone() })
             }
@@ -124,20 +126,37 @@ impl Executor {
     }
 }
 
+/// Without an official test in one run of golden no further run makes a calibration.
+fn refuse_uncollected(ready: &ReadyTask, world: u32, golden: &[TrialResult]) -> Result<(), ExecutorError> {
+    let collected = |run: &TrialResult| run.cases.iter().any(|case| case.case.suite == Suite::Official);
+    if golden.iter().all(collected) {
+        return Ok(());
+    }
+    let why = format!("no official test was collected on golden at world size {world}");
+    let error = ExecutorError::Uncalibrated { task: ready.task.id().to_string(), why, hint: None };
+    Err(because(error, ready, golden))
+}
+
 fn refuse_unusable(calibration: Calibration) -> Result<Calibration, ExecutorError> {
     match calibration.refusal() {
-        Some(why) => Err(ExecutorError::Uncalibrated { task: calibration.key.task.clone(), why }),
+        Some(why) => Err(ExecutorError::Uncalibrated { task: calibration.key.task.clone(), why, hint: None }),
         None => Ok(calibration),
     }
 }
 
 /// Adds what golden's first run noted of the official files, such as a failure to collect one.
 fn because(error: ExecutorError, ready: &ReadyTask, golden: &[TrialResult]) -> ExecutorError {
-    let ExecutorError::Uncalibrated { task, why } = error else { return error };
-    let official = &ready.task.public.spec.tests.official;
+    let ExecutorError::Uncalibrated { task, why, .. } = error else { return error };
+    let tests = &ready.task.public.spec.tests;
+    let official = &tests.official;
     let notes = golden.first().map(|run| run.notes.as_slice()).unwrap_or_default();
     let said = |note: &&String| official.iter().any(|file| note.contains(file.as_str()));
     let note = notes.iter().find(said).or(notes.first());
     let why = note.map_or(why.clone(), |note| format!("{why}: {note}"));
-    ExecutorError::Uncalibrated { task, why }
+    let hint = (!tests.plugins.is_empty()).then(|| {
+        let task_toml = ready.task.folder.join("task.toml");
+        let asked = at_key(&task_toml, "tests.plugins", tests.plugins.join(", "));
+        format!("see that each plugin can be imported: {asked}")
+    });
+    ExecutorError::Uncalibrated { task, why, hint }
 }

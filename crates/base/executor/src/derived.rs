@@ -5,11 +5,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use infradev_git::{Base, GitError, capture};
-use infradev_model::{Adversarial, Class, Classified, HunkAt, PatchedOn, SealedTask};
+use infradev_model::{Adversarial, Class, Classified, FormatError, HunkAt, PatchedOn, SealedTask};
 use infradev_patch::{ApplyError, Patch, PatchError, apply};
 use infradev_pycode::{HollowError, Variant, ast_equal, hollow};
 use infradev_store::StoreError;
 
+use crate::foreseen::at_key;
 use crate::ready::ReadyTask;
 
 /// Why a patch could not be derived.
@@ -20,6 +21,8 @@ pub enum DeriveError {
     Golden { path: PathBuf, why: String },
     #[error("{path}: {why}")]
     Adversarial { path: PathBuf, why: String },
+    #[error(transparent)]
+    Format(#[from] FormatError),
     #[error(transparent)]
     Hollow(#[from] HollowError),
     #[error(transparent)]
@@ -32,6 +35,7 @@ impl Classified for DeriveError {
     fn class(&self) -> Class {
         match self {
             DeriveError::Golden { .. } | DeriveError::Adversarial { .. } => Class::BadInput,
+            DeriveError::Format(error) => error.class(),
             DeriveError::Hollow(error) => error.class(),
             DeriveError::Git(error) => error.class(),
             DeriveError::Store(error) => error.class(),
@@ -40,6 +44,7 @@ impl Classified for DeriveError {
 
     fn hint(&self) -> Option<String> {
         match self {
+            DeriveError::Format(error) => error.hint(),
             DeriveError::Hollow(error) => error.hint(),
             DeriveError::Git(error) => error.hint(),
             DeriveError::Store(error) => error.hint(),
@@ -71,6 +76,8 @@ pub struct ChangedFile {
     pub base: Option<String>,
     /// Golden's text.
     pub golden: Option<String>,
+    /// Whether base or golden has it in bytes that are no UTF-8.
+    pub undecoded: bool,
 }
 
 /// Golden's change on disk: the files that it touches, before and after.
@@ -161,12 +168,12 @@ impl<'a> GoldenChange<'a> {
     /// An adversarial patch as a submission.
     pub fn adversarial(&self, adversarial: &Adversarial) -> Result<Vec<u8>, DeriveError> {
         let folder = self.task.folder.join("adversarial");
-        let wrong = |why: String| DeriveError::Adversarial {
-            path: folder.join(format!("{}.toml", adversarial.name)),
-            why,
-        };
+        let path = folder.join(format!("{}.toml", adversarial.name));
+        let wrong = |why: String| DeriveError::Adversarial { path: path.clone(), why };
         let spec = &adversarial.spec;
         if let Some(bytes) = &adversarial.patch {
+            let path = spec.patch.as_ref().map_or_else(|| path.clone(), |patch| folder.join(patch));
+            let wrong = |why: String| DeriveError::Adversarial { path: path.clone(), why };
             if spec.on == PatchedOn::Base {
                 return Ok(bytes.clone());
             }
@@ -178,14 +185,15 @@ impl<'a> GoldenChange<'a> {
             applied(&patch, &work.work())?.map_err(wrong)?;
             return work.diff();
         }
+        let untouched = spec.take_back.iter().position(|file| !self.touches(file.as_bytes()));
+        if let Some(index) = untouched {
+            let what = format!("golden does not change {}", spec.take_back[index]);
+            return Err(at_key(&path, &format!("take_back[{index}]"), what).into());
+        }
         let patch = match &spec.take_back[..] {
             [] => None,
             files => Some(self.patch.without_files(files).map_err(|error| wrong(error.to_string()))?),
         };
-        let untouched = spec.take_back.iter().find(|file| !self.touches(file.as_bytes()));
-        if let Some(file) = untouched {
-            return Err(wrong(format!("take_back names {file}, which golden does not change")));
-        }
         let work = match &patch {
             None => self.fresh()?,
             Some(patch) => {
@@ -194,37 +202,53 @@ impl<'a> GoldenChange<'a> {
                 work
             }
         };
-        for replacement in &spec.replace {
-            work.bring(Path::new(&replacement.file))?;
-            let path = work.work().join(&replacement.file);
-            let text =
-                fs::read_to_string(&path).map_err(|error| wrong(format!("{}: {error}", replacement.file)))?;
-            let found = text.matches(&replacement.find).count();
-            if found != 1 {
-                let what = format!("`find` stands {found} times in {}, not once", replacement.file);
-                return Err(wrong(what));
+        for (index, replacement) in spec.replace.iter().enumerate() {
+            let file = &replacement.file;
+            let refuse = |key: &str, what: String| at_key(&path, &format!("replace[{index}].{key}"), what);
+            work.bring(Path::new(file))?;
+            let target = work.work().join(file);
+            if goes_through_a_link(&work.work(), Path::new(file)) {
+                return Err(refuse("file", format!("`{file}` is a link, or lies below one")).into());
             }
-            fs::write(&path, text.replacen(&replacement.find, &replacement.with, 1)).map_err(at(&path))?;
+            let text = fs::read_to_string(&target).map_err(|error| {
+                let missing = error.kind() == std::io::ErrorKind::NotFound;
+                let why = if missing { "golden's tree has no such file".into() } else { error.to_string() };
+                refuse("file", format!("`{file}`: {why}"))
+            })?;
+            match text.matches(&replacement.find).count() {
+                1 => {}
+                0 => {
+                    return Err(refuse("find", format!("this text does not stand in golden's {file}")).into());
+                }
+                found => {
+                    let what = format!("this text stands {found} times in golden's {file}");
+                    let hint = "make it longer, so that it stands there once";
+                    return Err(refuse("find", what).advise(hint).into());
+                }
+            }
+            fs::write(&target, text.replacen(&replacement.find, &replacement.with, 1))
+                .map_err(at(&target))?;
         }
         work.diff()
     }
 
     /// The files that golden changes, renamed ones by their new paths, in order.
     pub fn files(&self) -> Vec<ChangedFile> {
-        let text = |root: PathBuf, path: &[u8]| {
-            fs::read_to_string(root.join(Path::new(std::ffi::OsStr::from_bytes(path)))).ok()
-        };
+        let bytes = |root: PathBuf, path: &[u8]| fs::read(root.join(std::ffi::OsStr::from_bytes(path))).ok();
         let mut files: Vec<ChangedFile> = self
             .patch
             .files
             .iter()
             .map(|change| {
-                let golden = text(self.golden_files(), &change.new_path);
+                let golden = bytes(self.golden_files(), &change.new_path);
                 let path = if golden.is_some() { &change.new_path } else { &change.old_path };
+                let [base, golden] = [bytes(self.base_files(), &change.old_path), golden]
+                    .map(|side| side.map(String::from_utf8));
                 ChangedFile {
                     path: String::from_utf8_lossy(path).into_owned(),
-                    base: text(self.base_files(), &change.old_path),
-                    golden,
+                    undecoded: [&base, &golden].iter().any(|side| matches!(side, Some(Err(_)))),
+                    base: base.and_then(Result::ok),
+                    golden: golden.and_then(Result::ok),
                 }
             })
             .collect();
@@ -312,6 +336,12 @@ impl Derivation {
     pub(crate) fn diff(&self) -> Result<Vec<u8>, DeriveError> {
         Ok(capture(Base::Folder(&self.old()), &self.work())?.patch)
     }
+}
+
+/// Whether a path below a folder is a link or leads through one: what is written there would land elsewhere.
+fn goes_through_a_link(root: &Path, relative: &Path) -> bool {
+    let parts = relative.ancestors().filter(|part| !part.as_os_str().is_empty());
+    parts.into_iter().any(|part| root.join(part).is_symlink())
 }
 
 /// Applies a patch; the inner error is the patch's own.

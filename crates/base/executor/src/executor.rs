@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use infradev_git::GitError;
-use infradev_model::{Class, Classified, Fault, FaultKind, Selection, TrialInputs, TrialResult};
+use infradev_model::{Class, Classified, Fault, FaultKind, FormatError, Selection, TrialInputs, TrialResult};
+use infradev_patch::PatchError;
 use infradev_pyenv::{Definition, Environment, Environments, PyenvError};
 use infradev_sandbox::{GpuLease, Kind, LockFolder, SandboxError};
 use infradev_store::{Calibrations, Home, RunEvent, RunFolder, StoreError, Trees};
@@ -35,10 +36,11 @@ pub enum ExecutorError {
     Trial(#[from] TrialError),
     #[error("task {task}: its environment names neither a lock nor an interpreter")]
     NoEnvironment { task: String },
-    #[error("the task needs {wanted} GPUs and this machine has {found}")]
-    TooFewGpus { wanted: u32, found: u32 },
-    #[error("{path}: key `environments.{environment}.framework`: {what}")]
-    Framework { path: PathBuf, environment: String, what: String },
+    /// A file of the task or the pack: names file, line and key.
+    #[error(transparent)]
+    Format(#[from] FormatError),
+    #[error("{path}: {source}")]
+    NoPatch { path: PathBuf, source: PatchError },
     #[error("task {task}: golden could not be run at world size {world}: {}", fault.evidence)]
     GoldenFault { task: String, world: u32, fault: Fault },
     #[error("{path}: does not apply to base: {why}")]
@@ -46,7 +48,7 @@ pub enum ExecutorError {
     #[error("task {task}: golden is reported as tampering with its own tests: {evidence}")]
     GoldenTampers { task: String, evidence: String },
     #[error("task {task}: {why}")]
-    Uncalibrated { task: String, why: String },
+    Uncalibrated { task: String, why: String, hint: Option<String> },
     #[error("{path}: {source}")]
     Io { path: PathBuf, source: std::io::Error },
 }
@@ -59,6 +61,7 @@ impl Classified for ExecutorError {
             ExecutorError::Pyenv(error) => error.class(),
             ExecutorError::Sandbox(error) => error.class(),
             ExecutorError::Trial(error) => error.class(),
+            ExecutorError::Format(error) => error.class(),
             ExecutorError::GoldenFault { .. } | ExecutorError::Io { .. } => Class::Fault,
             _ => Class::BadInput,
         }
@@ -73,10 +76,9 @@ impl Classified for ExecutorError {
             ExecutorError::GoldenFault { .. } => {
                 Some("run `infradev doctor`; the trial's logs are in the run's folder".to_string())
             }
-            ExecutorError::Framework { .. } => {
-                Some("name modules there that the environment's packages hold".to_string())
-            }
-            ExecutorError::TooFewGpus { .. } => Some("run it on a machine with more GPUs".to_string()),
+            ExecutorError::Format(error) => error.hint(),
+            ExecutorError::NoPatch { source, .. } => source.hint(),
+            ExecutorError::Uncalibrated { hint, .. } => hint.clone(),
             ExecutorError::GoldenTampers { .. } => Some(
                 "a test of the task passes although it must fail: do its fixtures catch assertions?"
                     .to_string(),

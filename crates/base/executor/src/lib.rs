@@ -8,6 +8,7 @@ mod contract;
 mod derived;
 mod environment_words;
 mod executor;
+mod foreseen;
 mod history;
 mod kit;
 mod looking;

@@ -10,6 +10,7 @@ use infradev_sandbox::Kind;
 use infradev_store::{Home, StoreError, Tree, Trees};
 
 use crate::executor::{Executor, ExecutorError};
+use crate::foreseen::{OwnPatches, at_key};
 use crate::progress::{Happening, Progress};
 
 /// A task made ready.
@@ -78,14 +79,18 @@ impl Executor {
             // Better told now than by each trial.
             infradev_sandbox::bubblewrap_version()?;
         }
+        let patches = OwnPatches::of(&task)?;
+        let device_class = device_class(&task.folder.join("task.toml"), task.public.spec.gpus)?;
+        let tree = base_tree(&self.home, &task.public.base, self.progress.as_ref())?;
+        patches.check_official(&task, &tree.path)?;
         // packs/<pack>/tasks/<id>
         let pack = task.folder.parent().and_then(Path::parent).unwrap_or(Path::new(""));
-        let ReadyBase { tree, environment } = self.base(&task.public, pack, task.lock.as_deref())?;
+        let environment = self.environment_of(&task.public, pack, task.lock.as_deref())?;
+        patches.check_environment(&task, &tree.path, &environment)?;
         let bytecode = match self.sandbox {
             Kind::Namespaces => infradev_trial::bytecode(&self.trees, &tree, &environment)?,
             Kind::None => None,
         };
-        let device_class = self.device_class(task.public.spec.gpus)?;
         let suites = task.suites_digest();
         Ok(ReadyTask { task, tree, bytecode, environment, device_class, suites })
     }
@@ -98,7 +103,18 @@ impl Executor {
         pack: &Path,
         lock: Option<&[u8]>,
     ) -> Result<ReadyBase, ExecutorError> {
+        let task_toml = pack.join("tasks").join(&task.spec.id).join("task.toml");
+        device_class(&task_toml, task.spec.gpus)?;
         let tree = base_tree(&self.home, &task.base, self.progress.as_ref())?;
+        Ok(ReadyBase { tree, environment: self.environment_of(task, pack, lock)? })
+    }
+
+    fn environment_of(
+        &self,
+        task: &PublicTask,
+        pack: &Path,
+        lock: Option<&[u8]>,
+    ) -> Result<Environment, ExecutorError> {
         let spec = &task.environment;
         let definition = match (&spec.interpreter, lock, &spec.lock, &spec.python) {
             (Some(path), ..) => Definition::Interpreter { path: PathBuf::from(path) },
@@ -107,22 +123,40 @@ impl Executor {
             }
             _ => return Err(ExecutorError::NoEnvironment { task: task.spec.id.clone() }),
         };
-        Ok(ReadyBase { tree, environment: self.environment(&definition)? })
+        self.environment(&definition)
     }
+}
 
-    /// `cpu`, or number and name of the machine's GPUs.
-    fn device_class(&self, gpus: u32) -> Result<String, ExecutorError> {
-        if gpus == 0 {
-            return Ok("cpu".to_string());
-        }
-        let found = infradev_sandbox::list_gpus()?;
-        if (found.len() as u32) < gpus {
-            return Err(ExecutorError::TooFewGpus { wanted: gpus, found: found.len() as u32 });
-        }
-        let mut names: BTreeMap<&str, u32> = BTreeMap::new();
-        for gpu in found.iter().take(gpus as usize) {
-            *names.entry(gpu.name.as_str()).or_default() += 1;
-        }
-        Ok(names.iter().map(|(name, count)| format!("{count}×{name}")).collect::<Vec<_>>().join(" + "))
+/// `cpu`, or number and name of the machine's GPUs. `task_toml` is where they are asked for.
+fn device_class(task_toml: &Path, gpus: u32) -> Result<String, ExecutorError> {
+    if gpus == 0 {
+        return Ok("cpu".to_string());
+    }
+    let found = infradev_sandbox::list_gpus()?;
+    if (found.len() as u32) < gpus {
+        let error = at_key(task_toml, "gpus", too_few(gpus, found.len()));
+        return Err(error.advise("run it on a machine with more GPUs").into());
+    }
+    let mut names: BTreeMap<&str, u32> = BTreeMap::new();
+    for gpu in found.iter().take(gpus as usize) {
+        *names.entry(gpu.name.as_str()).or_default() += 1;
+    }
+    Ok(names.iter().map(|(name, count)| format!("{count}×{name}")).collect::<Vec<_>>().join(" + "))
+}
+
+fn too_few(wanted: u32, found: usize) -> String {
+    let wanted = if wanted == 1 { "1 GPU".to_string() } else { format!("{wanted} GPUs") };
+    let has = if found == 0 { "none".to_string() } else { found.to_string() };
+    format!("a trial takes {wanted} and this machine has {has}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gpus_that_are_not_there_are_counted_in_words() {
+        assert_eq!(too_few(1, 0), "a trial takes 1 GPU and this machine has none");
+        assert_eq!(too_few(8, 2), "a trial takes 8 GPUs and this machine has 2");
     }
 }

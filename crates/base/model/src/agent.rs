@@ -177,10 +177,15 @@ impl AgentSpec {
         {
             return refuse("run.files", format!("`{path}` is neither absolute nor below {{home}}"));
         }
+        let folder = self.skills.as_ref().map_or("/", |skills| skills.folder.as_str());
+        if !(folder.starts_with('/') || folder.starts_with("{home}/")) {
+            return refuse("skills.folder", format!("`{folder}` is neither absolute nor below {{home}}"));
+        }
         let texts = self.run.command.iter().map(|text| ("run.command", text));
         let texts = texts.chain(self.run.env.values().map(|text| ("run.env", text)));
         let texts = texts
             .chain(self.run.files.iter().flat_map(|(path, text)| [("run.files", path), ("run.files", text)]));
+        let texts = texts.chain(self.skills.iter().map(|skills| ("skills.folder", &skills.folder)));
         for (key, text) in texts.chain(self.probe.iter().map(|text| ("probe", text))) {
             if let Some(unknown) = unknown_placeholder(text) {
                 let known = PLACEHOLDERS.map(|name| format!("{{{name}}}")).join(", ");
@@ -226,6 +231,7 @@ mod tests {
             GOOD.replace("[\"mine\"]", "[\"mine\", \"{model}\"]"),
             GOOD.replace("[\"mine\"]", "[]"),
             format!("{GOOD}[run.files]\n\"config\" = \"\"\n"),
+            format!("{GOOD}[skills]\nfolder = \"skills\"\n"),
             format!("{GOOD}[install]\nnpm = \"a\"\nuv = \"a\"\n"),
         ];
         insta::assert_snapshot!(wrongs.map(|text| refusal(&text)).join("\n"));

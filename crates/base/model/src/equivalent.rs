@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::format::{self, FormatError};
 use crate::mutant::{Mutant, Operator};
+use crate::place;
 use crate::task::is_tree_path;
 
 /// The schema version of `equivalent.toml` that this program reads.
@@ -77,12 +78,10 @@ impl EquivalentSpec {
     /// Parses and checks an `equivalent.toml`.
     pub fn parse(file: &str, bytes: &[u8]) -> Result<EquivalentSpec, FormatError> {
         let mut spec: EquivalentSpec = format::toml(file, bytes)?;
-        format::schema(file, spec.schema, EQUIVALENT_SCHEMA)?;
-        let lines = entry_lines(format::utf8(file, bytes)?);
-        if lines.len() == spec.mutants.len() {
-            for (entry, line) in spec.mutants.iter_mut().zip(lines) {
-                entry.line = Some(line);
-            }
+        let text = format::utf8(file, bytes)?;
+        format::schema(file, spec.schema, EQUIVALENT_SCHEMA).map_err(|error| error.locate(text))?;
+        for (index, entry) in spec.mutants.iter_mut().enumerate() {
+            entry.line = place::line_of_key(text, &format!("mutant[{index}]"));
         }
         for (index, entry) in spec.mutants.iter().enumerate() {
             if !is_tree_path(&entry.file) {
@@ -122,9 +121,8 @@ impl EquivalentMutant {
             let kept: Vec<&ShownMutant<'a>> =
                 left.iter().copied().filter(|shown| agrees(self, shown)).collect();
             if kept.is_empty() {
-                let mut error = self.refusal(file, index, key, stale(key, &left));
-                error.nearest = nearest(key, self, &left);
-                return Err(error);
+                let error = self.refusal(file, index, key, stale(key, &left));
+                return Err(error.meant(nearest(key, self, &left)));
             }
             left = kept;
         }
@@ -167,14 +165,6 @@ impl EquivalentMutant {
         error.line = self.line;
         error
     }
-}
-
-/// The lines on which entries begin.
-fn entry_lines(text: &str) -> Vec<usize> {
-    let begins = |line: &str| {
-        line.split('#').next().unwrap_or_default().split_whitespace().collect::<String>() == "[[mutant]]"
-    };
-    text.lines().enumerate().filter(|(_, line)| begins(line)).map(|(index, _)| index + 1).collect()
 }
 
 /// That none of the mutants left has what an entry says under a key, and what they have instead.
@@ -316,6 +306,8 @@ why = \"nobody calls it with less than zero\"
                 refusal("drop-guard", "drop-gard"),
                 refusal("toy/model.py", "/toy/model.py"),
                 parsed(&twice).expect_err("the same mutant twice"),
+                parsed(&twice.replace("[[mutant]]", "[[ \"mutant\" ]]"))
+                    .expect_err("the same in other words"),
             ]
             .join("\n")
         );

@@ -3,6 +3,7 @@
 use serde::de::DeserializeOwned;
 
 use crate::error::{Class, Classified};
+use crate::place;
 
 /// Why a file of ours could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,8 +16,8 @@ pub struct FormatError {
     pub key: Option<String>,
     /// What is wrong, in one sentence.
     pub what: String,
-    /// A known key that is close to the unknown one.
-    pub nearest: Option<String>,
+    /// What to do.
+    pub hint: Option<String>,
 }
 
 impl FormatError {
@@ -27,22 +28,35 @@ impl FormatError {
             line: None,
             key: key.map(str::to_string),
             what: what.into(),
-            nearest: None,
+            hint: None,
         }
     }
 
-    /// Finds the line where `key` stands in `text`, for checks that come after parsing.
-    pub fn locate(mut self, text: &str) -> FormatError {
-        if let (None, Some(key)) = (self.line, &self.key) {
-            let leaf = key.rsplit('.').next().unwrap_or(key);
-            self.line = text.lines().position(|line| {
-                let line = line.trim_start().trim_start_matches('[').trim_start_matches('"');
-                line.strip_prefix(leaf).is_some_and(|rest| {
-                    rest.trim_start().trim_start_matches('"').trim_start().starts_with(['=', ':', ']', '.'])
-                })
-            });
-            self.line = self.line.map(|index| index + 1);
+    /// Finds the line where `key` stands in the TOML text `text`, for checks that come after parsing.
+    pub fn locate(self, text: &str) -> FormatError {
+        match self.key.clone() {
+            Some(key) => self.locate_at(text, &key),
+            None => self,
         }
+    }
+
+    /// The same for an error about a part of what its key holds, such as one entry of a list: `tests.official[1]`.
+    pub fn locate_at(mut self, text: &str, path: &str) -> FormatError {
+        if self.line.is_none() {
+            self.line = place::line_of_key(text, path);
+        }
+        self
+    }
+
+    /// Names what is known and close to what was given, where something is.
+    pub fn meant(mut self, nearest: Option<String>) -> FormatError {
+        self.hint = nearest.map(|nearest| format!("did you mean `{nearest}`?")).or(self.hint);
+        self
+    }
+
+    /// Says what to do.
+    pub fn advise(mut self, hint: impl Into<String>) -> FormatError {
+        self.hint = Some(hint.into());
         self
     }
 }
@@ -68,7 +82,7 @@ impl Classified for FormatError {
     }
 
     fn hint(&self) -> Option<String> {
-        self.nearest.as_ref().map(|nearest| format!("did you mean `{nearest}`?"))
+        self.hint.clone()
     }
 }
 
@@ -81,7 +95,7 @@ pub fn utf8<'a>(file: &str, bytes: &'a [u8]) -> Result<&'a str, FormatError> {
             line: Some(line),
             key: None,
             what: format!("is not UTF-8 (byte {} of the file)", error.valid_up_to()),
-            nearest: None,
+            hint: None,
         }
     })
 }
@@ -89,9 +103,6 @@ pub fn utf8<'a>(file: &str, bytes: &'a [u8]) -> Result<&'a str, FormatError> {
 /// Parses a TOML file of ours into `T`.
 pub fn toml<T: DeserializeOwned>(file: &str, bytes: &[u8]) -> Result<T, FormatError> {
     let text = utf8(file, bytes)?;
-    let line_of = |span: Option<std::ops::Range<usize>>| {
-        span.map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1)
-    };
     let refuse = |error: &toml::de::Error, key: Option<String>| {
         let (what, nearest, field) = explain(error.message());
         let key = match (key, field) {
@@ -101,9 +112,12 @@ pub fn toml<T: DeserializeOwned>(file: &str, bytes: &[u8]) -> Result<T, FormatEr
             (None, field) => field,
             (key, _) => key,
         };
-        FormatError { file: file.to_string(), line: line_of(error.span()), key, what, nearest }.locate(text)
+        let line = error.span().map(|span| place::line_at(text, span.start));
+        let error = FormatError { line, ..FormatError::new(file, key.as_deref(), what) };
+        error.meant(nearest).locate(text)
     };
-    let deserializer = toml::Deserializer::parse(text).map_err(|error| refuse(&error, None))?;
+    let deserializer = toml::Deserializer::parse(text)
+        .map_err(|error| twice(file, text, &error).unwrap_or_else(|| refuse(&error, None)))?;
     serde_path_to_error::deserialize(deserializer).map_err(|error| {
         let path = error.path().to_string();
         refuse(error.inner(), (path != ".").then_some(path))
@@ -120,22 +134,28 @@ pub fn json<T: DeserializeOwned>(file: &str, bytes: &[u8]) -> Result<T, FormatEr
         let message = error.inner().to_string();
         let message = message.split(" at line ").next().unwrap_or(&message).to_string();
         let (what, nearest, _) = explain(&message);
-        FormatError {
-            file: file.to_string(),
-            line: (line > 0).then_some(line),
-            key: (path != ".").then_some(path),
-            what,
-            nearest,
-        }
+        // A path says where the parser stood, which is no key of a text that is no JSON.
+        let no_json = error.inner().is_syntax() || error.inner().is_eof();
+        let key = (path != "." && !no_json).then_some(path);
+        let what = if no_json { format!("is no JSON: {what}") } else { what };
+        let line = (line > 0).then_some(line);
+        FormatError { line, ..FormatError::new(file, key.as_deref(), what) }.meant(nearest)
     })?;
     deserializer.end().map_err(|error| FormatError {
-        file: file.to_string(),
         line: Some(error.line()),
-        key: None,
-        what: "has more text after the document".to_string(),
-        nearest: None,
+        ..FormatError::new(file, None, "has more text after the document")
     })?;
     Ok(value)
+}
+
+/// Says of a key that is given twice where the first one stands.
+fn twice(file: &str, text: &str, error: &toml::de::Error) -> Option<FormatError> {
+    let span = error.span().filter(|_| error.message().starts_with("duplicate key"))?;
+    let line = place::line_at(text, span.start);
+    let (key, first) = place::given_twice(text, span)?;
+    let first = first.map(|line| format!("; the first one is on line {line}")).unwrap_or_default();
+    let error = FormatError::new(file, Some(&key), format!("is given twice{first}"));
+    Some(FormatError { line: Some(line), ..error }.advise("keep one of them"))
 }
 
 /// Turns serde's words into ours: what is wrong, the nearest known key, and the unknown field's own name.
@@ -217,6 +237,11 @@ mod tests {
                 "[limits]\nmemory_mib = 1\n",
                 "[limits\n",
                 "[limits]\nmemory_mib = 1\npids = 1\n[other]\nx = 1\n",
+                "[limits]\nmemory_mib = 1\npids = 1\n\nmemory_mib = 2\n",
+                "[limits]\nmemory_mib = 1\n\n[limits]\npids = 1\n",
+                "limits.pids = 1\nlimits.memory_mib = 1\nlimits.pids = 1\n",
+                "limits = { pids = 1, memory_mib = 1, pids = 2 }\n",
+                "\"limits\" = 1\n'limits' = 2\n",
             ]
             .map(refusal)
             .join("\n")

@@ -2,6 +2,7 @@
 
 mod acceptance;
 mod agent;
+mod attempt_plan;
 mod calibration;
 mod canary;
 mod case;
@@ -9,15 +10,20 @@ mod curation;
 mod digest;
 mod equivalent;
 mod error;
+mod eval;
 pub mod format;
+mod inside;
 mod lint;
 mod mutant;
 mod pack;
+mod place;
+mod price;
 mod prompt;
 mod rounds;
 mod run;
 mod schemas;
 mod shards;
+mod skill;
 mod submission;
 mod synthesis;
 mod task;
@@ -32,6 +38,7 @@ pub use agent::{
     AGENT_SCHEMA, AgentInstall, AgentModel, AgentRun, AgentSkills, AgentSpec, OutputFormat, PLACEHOLDERS,
     PromptBy, Wire,
 };
+pub use attempt_plan::{ATTEMPT_PLAN_SCHEMA, AttemptPlanDocument, Foreseen, PlannedAttempts};
 pub use calibration::{
     CALIBRATION_SCHEMA, CalibratedCase, CalibratedTwin, Calibration, CalibrationKey, Quarantined,
 };
@@ -47,15 +54,18 @@ pub use curation::{
 pub use digest::{Digest, DigestBuilder};
 pub use equivalent::{EQUIVALENT_SCHEMA, EquivalentMutant, EquivalentSpec, ShownMutant};
 pub use error::{Class, Classified};
+pub use eval::{EVAL_SCHEMA, EvalArm, EvalDocument};
 pub use format::FormatError;
 pub use lint::{CONTRACT_SCHEMA, ContractDocument, ContractFinding, ContractRule, TouchedName};
 pub use mutant::{Mutant, Operator};
-pub use pack::{EnvironmentSpec, PACK_SCHEMA, Pack, Source, is_name};
+pub use pack::{EnvironmentSpec, PACK_SCHEMA, Pack, Source, is_name, is_python_version};
+pub use price::{Cost, PRICES_SCHEMA, Price, PriceTable, SHIPPED_PRICES};
 pub use prompt::{Arm, PROMPT_SCHEMA, PartKind, Prompt, PromptError, PromptPart, PromptSettings};
 pub use rounds::{AgentRole, Ignored, ROUNDS_SCHEMA, Round, RoundsDocument, Step};
 pub use run::{RUN_SCHEMA, Run};
 pub use schemas::schemas;
 pub use shards::ShardError;
+pub use skill::{SkillBy, SkillText, SkillUsed};
 pub use submission::{
     AgentUsed, AttemptDocument, Ending, Lookup, Metered, SUBMISSION_SCHEMA, SkippedFile, SubmissionRecord,
     Tokens,

@@ -100,6 +100,11 @@ impl Pack {
                 }
                 _ => return refuse(&key, "names either `lock` with `python`, or `interpreter`"),
             }
+            if let Some(python) = environment.python.as_ref().filter(|python| !is_python_version(python)) {
+                let what = format!("`{python}` is no Python version");
+                let error = FormatError::new(file, Some(&format!("{key}.python")), what);
+                return Err(error.advise("write it as \"3.11\" or \"3.11.7\""));
+            }
             if environment.interpreter.as_ref().is_some_and(|path| !path.starts_with('/')) {
                 return refuse(&format!("{key}.interpreter"), "is an absolute path");
             }
@@ -108,9 +113,41 @@ impl Pack {
     }
 }
 
+/// Whether a text is two or three numbers, as `3.11` or `3.11.7`.
+pub fn is_python_version(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('.').collect();
+    let digits = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    (2..=3).contains(&parts.len()) && parts.iter().all(digits)
+}
+
 /// Whether a word serves as the name of a pack, a task or an adversarial patch.
 pub fn is_name(word: &str) -> bool {
     !word.is_empty()
         && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_')
         && word.starts_with(|c: char| c.is_ascii_alphanumeric())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Classified;
+
+    #[test]
+    fn a_version_that_is_none_is_told_with_its_line_and_what_it_looks_like() {
+        let pack = |python: &str| {
+            let text = format!(
+                "schema = 1\nname = \"toy\"\nversion = \"1\"\nlicense = \"MIT\"\n[source]\ntree = \"repo\"\n\
+                 [environments.gpu]\npython = \"3.12\"\nlock = \"gpu.lock\"\n\
+                 [environments.cpu]\npython = \"{python}\"\nlock = \"cpu.lock\"\n"
+            );
+            Pack::parse("pack.toml", text.as_bytes())
+        };
+        assert!(pack("3.11").is_ok() && pack("3.11.7").is_ok());
+        for wrong in ["three", "3", "3.x", "", "3.11.7.1", ">=3.11"] {
+            let Err(error) = pack(wrong) else { panic!("{wrong} was taken") };
+            let told = format!("pack.toml:11: key `environments.cpu.python`: `{wrong}` is no Python version");
+            assert_eq!(error.to_string(), told);
+            assert_eq!(error.hint().as_deref(), Some("write it as \"3.11\" or \"3.11.7\""));
+        }
+    }
 }

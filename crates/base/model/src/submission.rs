@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::Wire;
 use crate::digest::Digest;
+use crate::price::Cost;
+use crate::prompt::Arm;
+use crate::skill::SkillUsed;
 use crate::trial::SandboxReport;
 
 /// The schema version of a submission's record and of what `infradev attempt --json` prints.
@@ -49,6 +52,9 @@ pub struct Tokens {
     pub input: u64,
     /// Of `input`, those read from a cache.
     pub cached: u64,
+    /// Of `input`, those written into a cache, where the endpoint tells them.
+    #[serde(default, skip_serializing_if = "none")]
+    pub written: u64,
     /// Of answers, reasoning included.
     pub output: u64,
     /// Of `output`, those of reasoning, where the endpoint tells them.
@@ -59,6 +65,7 @@ impl std::ops::AddAssign for Tokens {
     fn add_assign(&mut self, more: Tokens) {
         self.input += more.input;
         self.cached += more.cached;
+        self.written += more.written;
         self.output += more.output;
         self.reasoning += more.reasoning;
     }
@@ -130,8 +137,17 @@ pub struct SubmissionRecord {
     /// The endpoint, without credentials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
+    /// What stood for the specification.
+    #[serde(default)]
+    pub arm: Arm,
     /// Digest of the prompt's text.
     pub prompt: Digest,
+    /// The skill that it was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skill: Option<SkillUsed>,
+    /// How often it was made, this time included: more than once where the model could not be reached, or where `--retry` asked for it.
+    #[serde(default = "once")]
+    pub tries: u32,
     /// How it ended.
     pub ending: Ending,
     /// What showed it, in a sentence.
@@ -146,6 +162,9 @@ pub struct SubmissionRecord {
     /// Tokens by the agent's own count, where its output tells them. Where that differs from the proxy's, one of them misses something.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_tokens: Option<Tokens>,
+    /// What that cost. Left out where no price of the model at this endpoint is known; that is not 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
     /// What it asked for and did not get.
     pub lookups: Vec<Lookup>,
     /// Processes that the agent had left running; all were killed before the capture.
@@ -162,6 +181,15 @@ pub struct SubmissionRecord {
     pub sandbox: SandboxReport,
     /// Where patch, prompt, raw log and requests lie, below the run's folder.
     pub folder: String,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde asks for it")]
+fn none(count: &u64) -> bool {
+    *count == 0
+}
+
+fn once() -> u32 {
+    1
 }
 
 /// What `infradev attempt --json` prints.

@@ -195,23 +195,7 @@ impl TaskSpec {
         if let Some(world) = self.worlds.iter().find(|world| **world > 64) {
             return refuse("worlds", format!("{world} ranks are more than one node runs (64)"));
         }
-        if self.tests.official.is_empty() {
-            return refuse("tests.official", "names at least one test file".into());
-        }
-        let paths = [
-            ("tests.official", &self.tests.official),
-            ("tests.roots", &self.tests.roots),
-            ("tests.import_roots", &self.tests.import_roots),
-        ];
-        for (key, paths) in paths {
-            if let Some(path) = paths.iter().find(|path| !is_tree_path(path)) {
-                return refuse(key, format!("`{path}` is not a path inside the tree"));
-            }
-        }
-        if let Some(path) = self.tests.files.keys().find(|path| !path.starts_with('/') || path.contains(".."))
-        {
-            return refuse("tests.files", format!("`{path}` is not an absolute path"));
-        }
+        self.tests.check(file)?;
         let t = &self.timeouts;
         for (key, seconds) in
             [("collect", t.collect), ("case", t.case), ("grace", t.grace), ("trial", t.trial)]
@@ -324,8 +308,8 @@ impl Contract {
     /// Parses and checks a `contract.toml`.
     pub fn parse(file: &str, bytes: &[u8]) -> Result<Contract, FormatError> {
         let contract: Contract = format::toml(file, bytes)?;
-        format::schema(file, contract.schema, TASK_SCHEMA)?;
         let text = format::utf8(file, bytes)?;
+        format::schema(file, contract.schema, TASK_SCHEMA).map_err(|error| error.locate(text))?;
         for (at, listed) in contract.names.iter().enumerate() {
             let refuse = |what: String| {
                 let mut error = FormatError::new(file, Some("name.name"), what);
@@ -392,11 +376,17 @@ impl AdversarialSpec {
     /// Parses and checks an adversarial patch's description.
     pub fn parse(file: &str, bytes: &[u8]) -> Result<AdversarialSpec, FormatError> {
         let spec: AdversarialSpec = format::toml(file, bytes)?;
-        format::schema(file, spec.schema, TASK_SCHEMA)?;
         let text = format::utf8(file, bytes)?;
+        format::schema(file, spec.schema, TASK_SCHEMA).map_err(|error| error.locate(text))?;
         let refuse = |key: &str, what: &str| Err(FormatError::new(file, Some(key), what).locate(text));
         if spec.promise.trim().is_empty() {
             return refuse("promise", "says which promise of the change the patch breaks");
+        }
+        let taken = spec.take_back.iter().enumerate().map(|(at, file)| (format!("take_back[{at}]"), file));
+        let replaced = spec.replace.iter().enumerate();
+        let replaced = replaced.map(|(at, replacement)| (format!("replace[{at}].file"), &replacement.file));
+        if let Some((key, file)) = taken.chain(replaced).find(|(_, file)| !is_tree_path(file)) {
+            return refuse(&key, &format!("`{file}` is not a path inside the tree"));
         }
         let mutated = !spec.take_back.is_empty() || !spec.replace.is_empty();
         if spec.patch.is_some() == mutated {

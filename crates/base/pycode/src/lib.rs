@@ -28,7 +28,7 @@ pub use equality::ast_equal;
 pub use extent::lines_around;
 pub use hollow::{HollowError, Hollowed, QualifiedName, Reason, Variant, hollow};
 pub use module::{Module, ParseError, Span};
-pub use mutants::{MutationSource, mutants};
+pub use mutants::{MutationSource, mutants, mutants_unless};
 pub use names::{TopLevelKind, TopLevelName, top_level_names};
 pub use rewrites::{Rewrite, RewriteKind, RewriteSource, rewrites};
 pub use shapes::{Shape, Shapes};

@@ -45,6 +45,14 @@ pub struct MutationSource<'a> {
 ///
 /// The error is that golden (of a deleted file: base) is not Python.
 pub fn mutants(source: &MutationSource<'_>) -> Result<Vec<Mutant>, ParseError> {
+    mutants_unless(source, &|| false)
+}
+
+/// [`mutants`] of a file that may be long: those made by the time that `ended` holds. Each takes a parse of the whole file.
+pub fn mutants_unless(
+    source: &MutationSource<'_>,
+    ended: &dyn Fn() -> bool,
+) -> Result<Vec<Mutant>, ParseError> {
     let path = source.path;
     let Some(golden) = source.golden else {
         let Some(base) = source.base else { return Ok(Vec::new()) };
@@ -79,6 +87,9 @@ pub fn mutants(source: &MutationSource<'_>) -> Result<Vec<Mutant>, ParseError> {
     let mut seen_texts = HashSet::new();
     let mut found = Vec::new();
     for edit in edits {
+        if ended() {
+            break;
+        }
         let mutated = edit.text.as_ref().map(|text| edit.apply(golden, text));
         let digest = Mutant::digest_of(path, mutated.as_deref());
         if !seen_texts.insert(digest.clone()) {

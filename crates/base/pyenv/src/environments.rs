@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
-use infradev_model::{Digest, DigestBuilder};
+use infradev_model::{Digest, DigestBuilder, is_python_version};
 use infradev_supervise::{SuperviseError, cancelled};
 use serde::{Deserialize, Serialize};
 
@@ -123,7 +123,7 @@ impl Environments {
             Definition::Lock { lock, lock_path, python } => (lock, lock_path, python),
         };
         let lock = Lock::parse(text, lock_path)?;
-        if !is_version(python) {
+        if !is_python_version(python) {
             return Err(PyenvError::NoVersion { given: python.clone() });
         }
         create_folder(&self.root)?;
@@ -311,12 +311,6 @@ fn as_it_is(path: &Path) -> Result<Environment, PyenvError> {
 
 fn name_of(key: &Digest) -> &str {
     &key.as_str()[..NAME_DIGITS]
-}
-
-fn is_version(text: &str) -> bool {
-    let parts: Vec<&str> = text.split('.').collect();
-    let digits = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
-    (2..=3).contains(&parts.len()) && parts.iter().all(digits)
 }
 
 /// Waits for a lock on a thread of its own, since an interrupt does not end the system call; none once the person has

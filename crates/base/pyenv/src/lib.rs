@@ -25,6 +25,7 @@ mod events;
 mod interpreter;
 mod lock;
 mod marker;
+mod plugins;
 mod remembered;
 mod uv;
 

@@ -56,7 +56,7 @@ pub enum SandboxError {
         source: io::Error,
     },
     /// More GPUs were asked for than there are.
-    #[error("{asked} GPUs asked for, {present} present")]
+    #[error("{} asked for, {present} present", if *.asked == 1 { "1 GPU".to_owned() } else { format!("{asked} GPUs") })]
     TooFewGpus {
         /// How many were asked for.
         asked: usize,

@@ -16,6 +16,9 @@ const SEALED_FILES: [&str; 4] = ["golden.patch", "official.patch", "equivalent.t
 /// Folders of it in which all is sealed.
 const SEALED_FOLDERS: [&str; 2] = ["probes", "adversarial"];
 
+/// What is said of a sealed file without the canary.
+pub const LACKS_CANARY: &str = "is sealed and lacks the pack's canary";
+
 /// A file that lacks the canary, or that has it and should not.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CanaryBreach {
@@ -27,11 +30,7 @@ pub struct CanaryBreach {
 
 impl fmt::Display for CanaryBreach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = if self.sealed {
-            "is sealed and lacks the pack's canary"
-        } else {
-            "is public and has the pack's canary"
-        };
+        let what = if self.sealed { LACKS_CANARY } else { "is public and has the pack's canary" };
         write!(f, "{}: {what}", self.path.display())
     }
 }
@@ -80,7 +79,8 @@ pub(crate) fn of_tree(canary: &Canary, root: &Path, tree: &Path) -> Result<Vec<C
     Ok(found)
 }
 
-/// Puts the canary into every sealed file of a task's folder that lacks it; gives their paths.
+/// Puts the canary into every sealed file of a task's folder that lacks it and can hold a comment; gives their paths. Files of
+/// other kinds, of which a task has none, stay as they are.
 pub fn put_canary(canary: &Canary, folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let mut changed = Vec::new();
     for path in files(folder)?.into_iter().filter(|path| is_sealed(path)) {
@@ -93,6 +93,8 @@ pub fn put_canary(canary: &Canary, folder: &Path) -> Result<Vec<PathBuf>, StoreE
             let mut record: Acceptance = format::json(&full.display().to_string(), &bytes)?;
             record.canary = Some(canary.guid().to_owned());
             disk::write_json(&full, &record)?;
+        } else if !takes_a_comment(&path) {
+            continue;
         } else {
             disk::write_whole(&full, &canary.put(&path.to_string_lossy(), &bytes))?;
         }
@@ -115,6 +117,10 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
 fn is_sealed(path: &Path) -> bool {
     SEALED_FILES.iter().any(|file| path == Path::new(file))
         || SEALED_FOLDERS.iter().any(|folder| path.starts_with(folder))
+}
+
+fn takes_a_comment(path: &Path) -> bool {
+    path.extension().is_some_and(|kind| ["py", "toml", "patch", "diff"].iter().any(|known| kind == *known))
 }
 
 fn from(root: &Path, path: &Path) -> PathBuf {

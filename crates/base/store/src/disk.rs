@@ -116,6 +116,20 @@ impl Held {
         }
     }
 
+    /// Whether another process has the lock. Nothing is written, so that it can be asked of a store that is read-only.
+    pub(crate) fn by_another(path: &Path) -> Result<bool, StoreError> {
+        let file = match File::open(path) {
+            Ok(file) => file,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+            Err(e) => return Err(StoreError::io("open", path, e)),
+        };
+        match file.try_lock_shared() {
+            Ok(()) => Ok(false),
+            Err(TryLockError::WouldBlock) => Ok(true),
+            Err(TryLockError::Error(e)) => Err(StoreError::io("lock", path, e)),
+        }
+    }
+
     /// Takes the lock, waiting for whoever has it; `on_wait` is called once before a wait.
     pub(crate) fn take(path: &Path, on_wait: &dyn Fn()) -> Result<Held, StoreError> {
         if let Some(held) = Held::try_take(path)? {

@@ -97,6 +97,12 @@ impl StoreError {
         StoreError::Io { action, path: path.to_owned(), source }
     }
 
+    /// Whether the store cannot be written by this process at all.
+    pub fn is_read_only(&self) -> bool {
+        let refused = [ErrorKind::ReadOnlyFilesystem, ErrorKind::PermissionDenied];
+        matches!(self, StoreError::Io { source, .. } if refused.contains(&source.kind()))
+    }
+
     /// Wraps the error of a hook.
     pub fn source(what: impl Into<String>, error: &dyn Classified) -> StoreError {
         let (what, reason) = (what.into(), error.to_string());

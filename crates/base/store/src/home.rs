@@ -1,6 +1,6 @@
 //! `$INFRADEV_HOME`: where all that is kept lies.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use crate::error::StoreError;
 
@@ -32,7 +32,7 @@ impl Home {
     /// The store at this folder; a relative path is taken from the current folder.
     pub fn at(root: &Path) -> Result<Home, StoreError> {
         let root = std::path::absolute(root).map_err(|e| StoreError::io("resolve", root, e))?;
-        Ok(Home { root })
+        Ok(Home { root: without_dots(&root)? })
     }
 
     /// The folder itself, absolute.
@@ -81,6 +81,25 @@ impl Home {
     }
 }
 
+/// An absolute path without `..`: sandboxes take none that has it. The folder before a `..` is asked where it leads, since it may
+/// be a link; one that is not there leads nowhere else.
+fn without_dots(path: &Path) -> Result<PathBuf, StoreError> {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        if part != Component::ParentDir {
+            plain.push(part);
+            continue;
+        }
+        match plain.canonicalize() {
+            Ok(leads) => plain = leads,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+            Err(e) => return Err(StoreError::io("resolve", path, e)),
+        }
+        plain.pop();
+    }
+    Ok(plain)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,5 +120,20 @@ mod tests {
             "/h/.local/share/infradev"
         );
         assert!(root(&[]).unwrap_err().contains("INFRADEV_HOME"));
+    }
+
+    #[test]
+    fn a_path_that_goes_up_is_made_plain_and_links_on_the_way_are_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let here = folder.path().canonicalize().unwrap();
+        std::fs::create_dir_all(here.join("deep/er")).unwrap();
+        std::os::unix::fs::symlink("deep/er", here.join("link")).unwrap();
+        let root =
+            |path: &str| Home::at(&here.join(path)).unwrap().root().strip_prefix(&here).unwrap().to_owned();
+        assert_eq!(root("deep/../home"), Path::new("home"));
+        assert_eq!(root("link/../home"), Path::new("deep/home"));
+        assert_eq!(root("link/home"), Path::new("link/home"));
+        assert_eq!(root("new/../home/./x"), Path::new("home/x"));
+        assert_eq!(Home::at(Path::new("/../..")).unwrap().root(), Path::new("/"));
     }
 }

@@ -19,7 +19,7 @@ mod trees;
 mod walk;
 
 pub use calibrations::Calibrations;
-pub use canary::{CanaryBreach, canary_breaches, put_canary};
+pub use canary::{CanaryBreach, LACKS_CANARY, canary_breaches, put_canary};
 pub use disk::{Held, lock};
 pub use error::StoreError;
 pub use home::Home;
@@ -31,4 +31,4 @@ pub use run::{RunFolder, Staging};
 pub use runs::{Plan, RunEvent, RunView, Runs};
 pub use scratch::Scratch;
 pub use task::{last_acceptance, save_acceptance, with_parts};
-pub use trees::{Made, Sharing, Tree, Trees};
+pub use trees::{Made, Sharing, Tree, Trees, folder_digest};

@@ -207,9 +207,10 @@ impl Opened {
         let text = disk::read(&pack_toml)?;
         let pack = Pack::parse(&name, &text)?;
         let root = folder.canonicalize().map_err(|e| StoreError::io("resolve", &folder, e))?;
-        let refuse = |key: &str, what: String| -> StoreError {
-            FormatError::new(&name, Some(key), what).locate(&String::from_utf8_lossy(&text)).into()
+        let wrong = |key: &str, what: String| {
+            FormatError::new(&name, Some(key), what).locate(&String::from_utf8_lossy(&text))
         };
+        let refuse = |key: &str, what: String| StoreError::from(wrong(key, what));
         match &pack.source.tree {
             Some(tree) if !is_tree_path(tree) => {
                 return Err(refuse("source.tree", format!("`{tree}` is not a path inside the pack")));
@@ -217,7 +218,21 @@ impl Opened {
             Some(tree) if !root.join(tree).is_dir() => {
                 return Err(refuse("source.tree", format!("there is no folder `{tree}` in the pack")));
             }
-            _ => {}
+            Some(tree) => {
+                // All of it would be copied, and shown to the code under test.
+                let leads = root.join(tree);
+                let leads = leads.canonicalize().map_err(|e| StoreError::io("resolve", &leads, e))?;
+                if leads == root {
+                    let what = format!("`{tree}` is the pack itself, with all that is sealed in it");
+                    return Err(refuse("source.tree", what));
+                }
+                if !leads.starts_with(&root) {
+                    let what = format!("`{tree}` leads out of the pack, to {}", leads.display());
+                    let hint = "copy the tree into the pack, or name its repository by `source.git`";
+                    return Err(wrong("source.tree", what).advise(hint).into());
+                }
+            }
+            None => {}
         }
         for (environment, spec) in &pack.environments {
             let key = format!("environments.{environment}.lock");

@@ -16,7 +16,7 @@ use crate::error::StoreError;
 use crate::journal::{Damage, Journal};
 use crate::runs::{FINISHED, RunEvent};
 
-const RESULT: &str = "result.json";
+pub(crate) const RESULT: &str = "result.json";
 /// Bytes of a small file.
 const ROOM: usize = 256 << 10;
 

@@ -14,12 +14,13 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use infradev_model::{Digest, RUN_SCHEMA, Run, format};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::disk::{self, Held};
 use crate::error::StoreError;
 use crate::journal::{self, Contents};
-use crate::run::RunFolder;
+use crate::run::{RESULT, RunFolder};
 use crate::stamp::utc_stamp;
 
 const CREATING: &str = ".creating-";
@@ -102,6 +103,16 @@ pub struct RunView {
     pub in_use: bool,
 }
 
+impl RunView {
+    /// The records of its finished trials that can be read as `R`, in the order of their keys.
+    pub fn records<R: DeserializeOwned>(&self) -> Vec<R> {
+        let folder = self.folder.join("trials");
+        let names = names_in(&folder).unwrap_or_default().into_iter();
+        let read = |name: String| fs::read(folder.join(name).join(RESULT)).ok();
+        names.filter_map(read).filter_map(|bytes| serde_json::from_slice(&bytes).ok()).collect()
+    }
+}
+
 impl Runs {
     /// The runs below a folder, usually [`crate::Home::runs`].
     pub fn new(root: impl Into<PathBuf>) -> Runs {
@@ -169,7 +180,7 @@ impl Runs {
     /// Reads a run without working on it.
     pub fn view(&self, id: &str) -> Result<RunView, StoreError> {
         let (folder, run) = self.run_json(id)?;
-        let in_use = Held::try_take(&folder.join("lock"))?.is_none();
+        let in_use = Held::by_another(&folder.join("lock"))?;
         let journal = journal::read(&folder.join("journal.jsonl"))?;
         Ok(RunView { finished: folder.join(FINISHED).is_file(), run, journal, in_use, folder })
     }
@@ -204,6 +215,36 @@ impl Runs {
             // Its holder may have finished it between the look and the lock.
             if !folder.join(FINISHED).exists() {
                 return RunFolder::open(folder, run, held).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The newest run of this plan, opened again even where it is finished; none where there is none, or a live process works on it.
+    pub fn reopen(&self, plan: &Digest) -> Result<Option<RunFolder>, StoreError> {
+        for id in self.list()?.into_iter().rev() {
+            let (folder, run) = self.run_json(&id)?;
+            if run.plan != *plan {
+                continue;
+            }
+            let Some(held) = Held::try_take(&folder.join("lock"))? else { return Ok(None) };
+            let finished = folder.join(FINISHED);
+            match fs::remove_file(&finished) {
+                Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(StoreError::io("remove", &finished, e));
+                }
+                _ => return RunFolder::open(folder, run, held).map(Some),
+            }
+        }
+        Ok(None)
+    }
+
+    /// The newest unfinished run of this plan, as anyone may read it.
+    pub fn unfinished(&self, plan: &Digest) -> Result<Option<RunView>, StoreError> {
+        for id in self.list()?.into_iter().rev() {
+            let (folder, run) = self.run_json(&id)?;
+            if run.plan == *plan && !folder.join(FINISHED).exists() {
+                return self.view(&id).map(Some);
             }
         }
         Ok(None)

@@ -40,8 +40,7 @@ pub(crate) fn load_public(context: &Context<'_>, id: &str) -> Result<PublicTask,
     let environment = environment_of(context, &spec, &folder)?;
     let base = base_of(context, &spec, &folder)?;
     let (description, contract) = public_texts(&folder)?;
-    let pull_request_path = folder.join(DESCRIPTION);
-    let pull_request = if pull_request_path.exists() { Some(text_file(&pull_request_path)?) } else { None };
+    let pull_request = if_there(folder.join(DESCRIPTION))?.map(|path| text_file(&path)).transpose()?;
     Ok(PublicTask { spec, description, contract, pull_request, environment, base })
 }
 
@@ -214,8 +213,8 @@ fn load_adversarial(folder: &Path) -> Result<Vec<Adversarial>, StoreError> {
 }
 
 fn load_equivalent(path: &Path) -> Result<Vec<EquivalentMutant>, StoreError> {
-    match disk::read_if_there(path)? {
-        Some(bytes) => Ok(EquivalentSpec::parse(&path.display().to_string(), &bytes)?.mutants),
+    match if_there(path.to_owned())? {
+        Some(path) => Ok(EquivalentSpec::parse(&path.display().to_string(), &disk::read(&path)?)?.mutants),
         None => Ok(Vec::new()),
     }
 }
@@ -225,6 +224,9 @@ fn files_in(folder: &Path) -> Result<BTreeMap<String, PathBuf>, StoreError> {
     let mut files = BTreeMap::new();
     if !folder.exists() {
         return Ok(files);
+    }
+    if !folder.is_dir() {
+        return Err(StoreError::pack(folder, "is a file; a folder is expected here"));
     }
     for entry in fs::read_dir(folder).map_err(|e| StoreError::io("list", folder, e))? {
         let entry = entry.map_err(|e| StoreError::io("list", folder, e))?;
@@ -296,11 +298,25 @@ pub fn last_acceptance(task: &SealedTask) -> Result<Option<Acceptance>, StoreErr
 }
 
 fn must_exist(path: PathBuf) -> Result<PathBuf, StoreError> {
-    if path.is_file() { Ok(path) } else { Err(StoreError::pack(&path, "there is no such file")) }
+    let named = path.clone();
+    if_there(path)?.ok_or_else(|| StoreError::pack(&named, "there is no such file"))
+}
+
+/// The path of a file that may be there; anything else under its name is refused.
+fn if_there(path: PathBuf) -> Result<Option<PathBuf>, StoreError> {
+    match fs::metadata(&path) {
+        Ok(found) if found.is_file() => Ok(Some(path)),
+        Ok(found) if found.is_dir() => Err(StoreError::pack(&path, "is a folder; a file is expected here")),
+        Ok(_) => Err(StoreError::pack(&path, "is no plain file")),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(StoreError::io("read", &path, error))
+        }
+        Err(_) if path.is_symlink() => Err(StoreError::pack(&path, "is a link that leads nowhere")),
+        Err(_) => Ok(None),
+    }
 }
 
 fn refusal(path: &Path, bytes: &[u8], key: &str, what: String, nearest: Option<String>) -> StoreError {
-    let mut error = FormatError::new(&path.display().to_string(), Some(key), what);
-    error.nearest = nearest;
+    let error = FormatError::new(&path.display().to_string(), Some(key), what).meant(nearest);
     error.locate(&String::from_utf8_lossy(bytes)).into()
 }

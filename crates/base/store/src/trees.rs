@@ -214,6 +214,11 @@ fn is_left_behind(name: &[u8]) -> bool {
     names.contains(&name) || name.ends_with(b".pyc")
 }
 
+/// Digest of a folder's content as it is now, without what running code and tools leave behind.
+pub fn folder_digest(folder: &Path) -> Result<Digest, StoreError> {
+    digest_of(folder, &walk(folder, &|name| !is_left_behind(name))?)
+}
+
 /// Digest of paths, kinds and contents. Of the mode only the owner's execute bit counts, as in git; empty folders don't.
 fn digest_of(root: &Path, entries: &[Entry]) -> Result<Digest, StoreError> {
     let mut digest = DigestBuilder::new("infradev tree v1");

@@ -230,7 +230,7 @@ fn each_broken_pack_is_refused_by_file_line_and_key() {
     fn gone(path: &Path) {
         if path.is_dir() { fs::remove_dir_all(path).unwrap() } else { fs::remove_file(path).unwrap() }
     }
-    let table: [(&str, Break); 32] = [
+    let table: [(&str, Break); 41] = [
         ("no pack.toml", |root| gone(&root.join("pack.toml"))),
         ("a key of pack.toml is misspelt", |root| edit(&root.join("pack.toml"), "license", "licence")),
         ("a wrong type", |root| edit(&root.join("pack.toml"), "\"0.1.0\"", "0.1")),
@@ -239,6 +239,33 @@ fn each_broken_pack_is_refused_by_file_line_and_key() {
         ("pack.toml is not UTF-8", |root| write(&root.join("pack.toml"), b"schema = 1\nname = \"\xff\"\n")),
         ("no base tree", |root| gone(&root.join("repo"))),
         ("a base tree outside", |root| edit(&root.join("pack.toml"), "\"repo\"", "\"../repo\"")),
+        ("a base tree that is a link to everything", |root| {
+            gone(&root.join("repo"));
+            std::os::unix::fs::symlink("/", root.join("repo")).unwrap();
+        }),
+        ("a base tree that is the pack", |root| edit(&root.join("pack.toml"), "\"repo\"", "\".\"")),
+        ("a Python that is none", |root| edit(&root.join("pack.toml"), "\"3.11\"", "\"three\"")),
+        ("a key twice", |root| {
+            edit(&root.join("pack.toml"), "[source]", "name = \"other\"\n[source]");
+        }),
+        ("a key of a task twice", |root| {
+            edit(&root.join("tasks/dispatch/task.toml"), "[tests]", "[tests]\nroots = []\nroots = []")
+        }),
+        ("a file of the kit's", |root| {
+            let text = "[tests.files]\n\"/infradev/python/x\" = \"\"\n\n[tests]";
+            edit(&root.join("tasks/dispatch/task.toml"), "[tests]", text)
+        }),
+        ("a folder for equivalent.toml", |root| {
+            fs::create_dir(root.join("tasks/dispatch/equivalent.toml")).unwrap()
+        }),
+        ("a link that leads nowhere for spec.md", |root| {
+            gone(&root.join("tasks/dispatch/spec.md"));
+            std::os::unix::fs::symlink("nowhere", root.join("tasks/dispatch/spec.md")).unwrap();
+        }),
+        ("a file for the folder of probes", |root| {
+            gone(&root.join("tasks/dispatch/probes"));
+            write(&root.join("tasks/dispatch/probes"), b"");
+        }),
         ("no lock", |root| gone(&root.join("envs/cpu.lock"))),
         ("no tasks", |root| gone(&root.join("tasks"))),
         ("no task", |root| gone(&root.join("tasks/dispatch"))),

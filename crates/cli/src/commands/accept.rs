@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use infradev_accept::AcceptPlan;
 use infradev_model::{AcceptDocument, Acceptance};
+use infradev_store::LACKS_CANARY;
 
 use crate::cli::{AcceptArgs, Global};
 use crate::report::{self, Failure, visible};
@@ -48,6 +49,10 @@ pub async fn run(global: &Global, args: AcceptArgs) -> Result<ExitCode, Failure>
         report::print_json(&document)?;
     } else {
         report::print(table(&document) + &reasons(&document) + &ending(&document, &folder))?;
+    }
+    let mut reasons = document.tasks.iter().flat_map(|record| &record.reasons);
+    if reasons.any(|reason| reason.ends_with(LACKS_CANARY)) {
+        report::hint(format!("infradev canary {} --write", args.path.display()));
     }
     let all = document.tasks.iter().all(|record| record.accepted);
     Ok(if all { ExitCode::SUCCESS } else { ExitCode::from(1) })

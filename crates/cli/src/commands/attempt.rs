@@ -1,186 +1,111 @@
 //! `infradev attempt`.
 
-use std::fmt::Write;
 use std::fs::File;
 use std::os::fd::{FromRawFd, OwnedFd};
-use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::time::Duration;
 
-use infradev_agent::{Endpoint, Installed};
-use infradev_attempt::{AttemptPlan, Given, folder_name, prediction, submission_name};
-use infradev_model::{
-    AgentUsed, AttemptDocument, Digest, Ending, Metered, Prompt, PromptSettings, SUBMISSION_SCHEMA,
-    SandboxReport, SealedTask, SubmissionRecord,
-};
+use infradev_attempt::{folder_name, prediction};
+use infradev_model::{AttemptDocument, Class, Ending, SUBMISSION_SCHEMA, SubmissionRecord};
 use infradev_sandbox::Kind;
-use infradev_store::{Plan, PublicPack, RunFolder, load_public_pack};
+use infradev_store::RunFolder;
 
 use crate::cli::{AttemptArgs, Global};
+use crate::commands::attempt_built_in::{self, BuiltIn};
+use crate::commands::{attempt_arms, attempt_shown};
 use crate::progress::counted;
-use crate::report::{self, Failure, visible};
-use crate::session::{self, Session};
-use crate::tables::{Cell, Table};
-
-/// Agents that are the task's own patches.
-const BUILT_IN: [&str; 3] = ["golden", "hollow", "nop"];
+use crate::report::{self, Failure};
+use crate::session::Session;
 
 /// Has an agent attempt tasks.
 pub async fn run(global: &Global, args: AttemptArgs) -> Result<ExitCode, Failure> {
     let session = Session::new(global, Kind::Namespaces, args.jobs)?;
-    let (run, records) = if BUILT_IN.contains(&args.agent.as_str()) {
-        of_the_task(&session, &args).await?
+    let built_in = BuiltIn::of(&args.agent);
+    if args.plan && built_in.is_none() {
+        let document = attempt_arms::planned(&session, &args)?;
+        session.progress.clear();
+        match args.json {
+            true => report::print_json(&document)?,
+            false => report::print(attempt_shown::plan(&document))?,
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let made = make(&session, &args, built_in.as_ref()).await?;
+    session.progress.clear();
+    let document = &made.document;
+    if args.json {
+        report::print_json(document)?;
     } else {
-        of_an_agent(&session, &args).await?
+        let (table, details) = (attempt_shown::table(document), attempt_shown::details(document));
+        report::print(table + &details + &attempt_shown::summary(document, &args.path, made.run.path()))?;
+    }
+    made.tell_unreached();
+    let unreached = made.unreached;
+    made.finish()?;
+    Ok(if unreached > 0 { ExitCode::from(Class::Fault.exit_code()) } else { ExitCode::SUCCESS })
+}
+
+/// Attempts that were made.
+pub struct Made {
+    /// What there is of them.
+    pub document: AttemptDocument,
+    /// The run, which is not finished yet: what still uses it finishes it.
+    pub run: RunFolder,
+    /// Attempts whose model could not be reached.
+    pub unreached: u32,
+}
+
+impl Made {
+    /// The run is done, where each attempt reached its model; else the same command goes on with it.
+    pub fn finish(self) -> Result<(), Failure> {
+        if self.unreached == 0 {
+            self.run.finish()?;
+        }
+        Ok(())
+    }
+
+    /// Says on standard error that some are left.
+    pub fn tell_unreached(&self) {
+        if self.unreached > 0 {
+            let ends = counted(self.unreached, "attempt");
+            report::warn(format!("{ends} did not reach the model; the same command makes them again"));
+        }
+    }
+}
+
+/// Makes the attempts that are asked for.
+pub async fn make(
+    session: &Session,
+    args: &AttemptArgs,
+    built_in: Option<&BuiltIn>,
+) -> Result<Made, Failure> {
+    let (run, records) = match built_in {
+        Some(agent) => attempt_built_in::run(session, args, agent).await?,
+        None => of_an_agent(session, args).await?,
     };
     let document = kept(&run, records)?;
     run.write_document("attempt.json", &document)?;
     let unreached = document.submissions.iter().filter(|record| record.ending == Ending::EndpointUnreachable);
-    let unreached = unreached.count();
-    let folder = run.path().to_path_buf();
-    if unreached == 0 {
-        run.finish()?;
-    }
-    session.progress.clear();
-    if args.json {
-        report::print_json(&document)?;
-    } else {
-        report::print(table(&document) + &details(&document) + &summary(&document, &args.path, &folder))?;
-    }
-    if unreached > 0 {
-        let ends = counted(unreached as u32, "attempt");
-        report::warn(format!("{ends} did not reach the model; the same command makes them again"));
-        return Ok(ExitCode::from(infradev_model::Class::Fault.exit_code()));
-    }
-    Ok(ExitCode::SUCCESS)
+    let unreached = u32::try_from(unreached.count()).unwrap_or(u32::MAX);
+    Ok(Made { document, run, unreached })
 }
 
 async fn of_an_agent(
     session: &Session,
     args: &AttemptArgs,
 ) -> Result<(RunFolder, Vec<SubmissionRecord>), Failure> {
-    let mut pack = load_public_pack(&args.path)?;
-    select(&mut pack, &args.tasks)?;
-    let (agent, endpoint) = session.agent(&args.agent, &args.asked)?;
-    let plan = plan(args, &pack, agent, endpoint)?;
+    let (plan, run) = attempt_arms::asked(session, args)?;
     let executor = session.executor()?;
-    let run = session.start(&run_plan(&pack, &plan))?;
+    let run = if plan.retry.is_empty() {
+        session.start(&run)?
+    } else {
+        session.runs().reopen(&run.digest)?.ok_or_else(|| {
+            let what = "there is no run of these arms, tasks and limits to make attempts of again";
+            Failure::usage(what).hint("leave --retry out, or give the options of the run that is meant")
+        })?
+    };
     let made = infradev_attempt::run(&executor, &run, &plan).await;
     let records = session.concluded(&run, made)?;
     Ok((run, records))
-}
-
-fn plan(
-    args: &AttemptArgs,
-    pack: &PublicPack,
-    agent: Installed,
-    endpoint: Option<Endpoint>,
-) -> Result<AttemptPlan, Failure> {
-    let mut tasks = Vec::new();
-    for task in &pack.tasks {
-        tasks.push(Given { task: task.clone(), lock: pack.lock_of(task)? });
-    }
-    Ok(AttemptPlan {
-        pack: pack.root.clone(),
-        tasks,
-        agent,
-        model: args.asked.model.clone(),
-        endpoint,
-        command: args.asked.command.clone(),
-        attempts: args.attempts,
-        timeout: Duration::from_secs(args.timeout),
-        token_budget: args.token_budget,
-        program: session::own_program()?,
-    })
-}
-
-/// An unfinished run of the same plan is resumed; each attempt in it is told apart by its own key, which knows the task's content.
-fn run_plan(pack: &PublicPack, plan: &AttemptPlan) -> Plan {
-    let mut digest = infradev_model::DigestBuilder::new("infradev attempt run v1");
-    digest.part("pack", pack.pack.name.as_bytes()).part("plan", plan.digest().as_str().as_bytes());
-    digest.part("attempts", &plan.attempts.to_le_bytes());
-    for task in &pack.tasks {
-        digest.part("task", task.spec.id.as_bytes());
-    }
-    let command = std::env::args().collect();
-    Plan { verb: "attempt".into(), pack: pack.pack.name.clone(), command, digest: digest.finish() }
-}
-
-fn select(pack: &mut PublicPack, wanted: &[String]) -> Result<(), Failure> {
-    let known: Vec<String> = pack.tasks.iter().map(|task| task.spec.id.clone()).collect();
-    session::check_ids(&pack.pack.name, wanted, &known)?;
-    if !wanted.is_empty() {
-        pack.tasks.retain(|task| wanted.contains(&task.spec.id));
-    }
-    Ok(())
-}
-
-/// Submissions of the tasks' own patches. They are read from the sealed tasks, so they are made here and not by the stage, which
-/// is given nothing of those.
-async fn of_the_task(
-    session: &Session,
-    args: &AttemptArgs,
-) -> Result<(RunFolder, Vec<SubmissionRecord>), Failure> {
-    let mut pack = session.load(&args.path)?;
-    session::select(&mut pack, &args.tasks)?;
-    let executor = session.executor()?;
-    let run =
-        session.start(&session.plan("attempt", &pack, &[("agent", args.agent.clone().into_bytes())]))?;
-    let mut records = Vec::new();
-    for task in session::tasks(pack) {
-        let patch = if args.agent == "nop" {
-            Vec::new()
-        } else {
-            let ready = executor.ready(Arc::clone(&task)).await?;
-            ready.patch_named(&args.agent)?.ok_or_else(|| {
-                Failure::bad_input(format!(
-                    "task {} has no {} patch: golden adds no function",
-                    task.id(),
-                    args.agent
-                ))
-            })?
-        };
-        for attempt in 1..=args.attempts {
-            let record = built_in(&task, args, attempt, &patch)?;
-            run.write_file(&format!("{}/patch.diff", record.folder), &patch)?;
-            records.push(record);
-        }
-    }
-    Ok((run, records))
-}
-
-fn built_in(
-    task: &SealedTask,
-    args: &AttemptArgs,
-    attempt: u32,
-    patch: &[u8],
-) -> Result<SubmissionRecord, Failure> {
-    let submission = submission_name(&args.agent, None, attempt, args.attempts);
-    Ok(SubmissionRecord {
-        schema: SUBMISSION_SCHEMA,
-        task: task.id().to_string(),
-        attempt,
-        agent: AgentUsed { name: args.agent.clone(), version: env!("CARGO_PKG_VERSION").to_string() },
-        model: None,
-        endpoint: None,
-        prompt: Digest::of(Prompt::render(&task.public, PromptSettings::default())?.text.as_bytes()),
-        ending: Ending::Finished,
-        detail: None,
-        agent_s: 0.0,
-        wall_s: 0.0,
-        metered: Metered::default(),
-        own_tokens: None,
-        lookups: Vec::new(),
-        left_running: Vec::new(),
-        patch: Digest::of(patch),
-        patch_bytes: patch.len() as u64,
-        test_edits: Vec::new(),
-        skipped: Vec::new(),
-        sandbox: SandboxReport::default(),
-        folder: format!("trials/{}-{}", task.id(), folder_name(&submission)),
-        submission,
-    })
 }
 
 /// Writes predictions and patches, in the forms that `infradev grade --patches` takes. An attempt whose model was not reached is in
@@ -210,89 +135,6 @@ fn kept(run: &RunFolder, records: Vec<SubmissionRecord>) -> Result<AttemptDocume
         predictions: predictions.display().to_string(),
         submissions: records,
     })
-}
-
-fn word(ending: Ending) -> Cell {
-    match ending {
-        Ending::Finished => Cell::good(ending.word()),
-        Ending::EndpointUnreachable => Cell::odd(ending.word()),
-        _ => Cell::bad(ending.word()),
-    }
-}
-
-/// The table.
-pub fn table(document: &AttemptDocument) -> String {
-    let header = ["task", "submission", "ending", "agent", "requests", "tokens", "lookups", "patch"];
-    let mut table = Table::new(&header, &[3, 4, 5, 6, 7]);
-    for record in &document.submissions {
-        let tokens = record.metered.tokens;
-        let lookups: u64 = record.lookups.iter().map(|lookup| lookup.times).sum();
-        table.row(vec![
-            record.task.as_str().into(),
-            record.submission.as_str().into(),
-            word(record.ending),
-            format!("{:.1} s", record.agent_s).into(),
-            record.metered.requests.to_string().into(),
-            format!("{}+{}", tokens.input, tokens.output).into(),
-            lookups.to_string().into(),
-            format!("{} B", record.patch_bytes).into(),
-        ]);
-    }
-    table.text()
-}
-
-/// What is worth knowing beyond the table.
-pub fn details(document: &AttemptDocument) -> String {
-    let mut text = String::new();
-    for record in &document.submissions {
-        let mut said: Vec<String> = record.detail.iter().cloned().collect();
-        let lookups = record.lookups.iter().take(5);
-        said.extend(
-            lookups.map(|lookup| format!("refused: {} {} ({}×)", lookup.method, lookup.target, lookup.times)),
-        );
-        if !record.left_running.is_empty() {
-            said.push(format!("left running, and killed: {}", record.left_running.join(", ")));
-        }
-        said.extend(
-            record
-                .skipped
-                .iter()
-                .take(5)
-                .map(|file| format!("not in the patch: {} ({})", file.path, file.reason)),
-        );
-        if !record.test_edits.is_empty() {
-            said.push(format!("edits tests, which grading lays over: {}", record.test_edits.join(", ")));
-        }
-        let counted = record.metered.tokens;
-        if let Some(own) =
-            record.own_tokens.filter(|own| (own.input, own.output) != (counted.input, counted.output))
-        {
-            said.push(format!(
-                "the agent counts {}+{} tokens, the proxy {}+{}",
-                own.input, own.output, counted.input, counted.output
-            ));
-        }
-        if record.metered.unmetered > 0 {
-            said.push(format!("{} answers told no tokens", record.metered.unmetered));
-        }
-        if !said.is_empty() {
-            let _ = write!(text, "\n{} · {}: {}\n", record.task, record.submission, record.ending.word());
-            for line in said {
-                let _ = writeln!(text, "  {}", visible(&line).replace('\n', "\n    "));
-            }
-        }
-    }
-    text
-}
-
-fn summary(document: &AttemptDocument, pack: &Path, folder: &Path) -> String {
-    format!(
-        "\ngrade them: infradev grade {} --patches {}\nrun {} ({})\n",
-        pack.display(),
-        document.predictions,
-        document.run,
-        folder.display()
-    )
 }
 
 /// The part of this program that runs inside an agent's sandbox: `infradev agent-relay SOCKET UID -- PROGRAM …`, with a

@@ -18,12 +18,12 @@ use crate::session;
 struct Opened {
     task: Arc<SealedTask>,
     tree: Tree,
-    _scratch: Scratch,
+    _scratch: Option<Scratch>,
 }
 
 fn open(global: &Global, folder: &Path) -> Result<Opened, Failure> {
     let home: Home = session::home(global)?;
-    let scratch = session::scratch(&home)?;
+    let scratch = session::room(&home)?;
     let progress = Shown::new(global.quiet);
     let history = Commits { home: &home, progress: &progress };
     let task =

@@ -2,17 +2,18 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use infradev_grade::{Content, GradePlan, Submission, submissions};
 use infradev_model::{Grade, GradeDocument, SealedTask, Verdict};
+use infradev_store::LoadedPack;
 
 use crate::cli::{Global, GradeArgs};
 use crate::report::{self, Failure, visible};
 use crate::session::{self, Session};
-use crate::tables::{Cell, Table};
+use crate::tables::{Cell, Table, middle};
 
 /// Grades.
 pub async fn run(global: &Global, args: GradeArgs) -> Result<ExitCode, Failure> {
@@ -21,6 +22,27 @@ pub async fn run(global: &Global, args: GradeArgs) -> Result<ExitCode, Failure> 
     session::select(&mut pack, &args.tasks)?;
     let tasks: Vec<Arc<SealedTask>> = pack.tasks.iter().map(|task| Arc::new(task.task.clone())).collect();
     let wanted = chosen(&args.patches, &tasks, &pack.ids)?;
+    let Made { document, folder } = make(&session, pack, wanted).await?;
+    session.progress.clear();
+    if args.running.json {
+        report::print_json(&document)?;
+    } else {
+        report::print(table(&document) + &reasons(&document) + &summary(&document, &folder))?;
+    }
+    let all_resolved = document.submissions.iter().all(|grade| grade.verdict == Verdict::Resolved);
+    Ok(if args.require.is_some() && !all_resolved { ExitCode::from(1) } else { ExitCode::SUCCESS })
+}
+
+/// Grades that were given.
+pub struct Made {
+    /// The grades.
+    pub document: GradeDocument,
+    /// The run's folder.
+    pub folder: PathBuf,
+}
+
+/// Grades submissions of a pack's tasks in a run of its own.
+pub async fn make(session: &Session, pack: LoadedPack, wanted: Vec<Submission>) -> Result<Made, Failure> {
     let plan = session.plan("grade", &pack, &identity(&wanted));
     let executor = session.executor()?;
     let run = session.start(&plan)?;
@@ -32,14 +54,7 @@ pub async fn run(global: &Global, args: GradeArgs) -> Result<ExitCode, Failure> 
     run.write_document("grade.json", &document)?;
     let folder = run.path().to_path_buf();
     run.finish()?;
-    session.progress.clear();
-    if args.running.json {
-        report::print_json(&document)?;
-    } else {
-        report::print(table(&document) + &reasons(&document) + &summary(&document, &folder))?;
-    }
-    let all_resolved = document.submissions.iter().all(|grade| grade.verdict == Verdict::Resolved);
-    Ok(if args.require.is_some() && !all_resolved { ExitCode::from(1) } else { ExitCode::SUCCESS })
+    Ok(Made { document, folder })
 }
 
 /// What `--patches` names, for the tasks that are asked for; `pack` holds the ids of all.
@@ -73,8 +88,12 @@ fn identity(submissions: &[Submission]) -> Vec<(&str, Vec<u8>)> {
     submissions.iter().map(|submission| (submission.task.as_str(), named(submission))).collect()
 }
 
+/// Characters of a submission's name in a table; documents have all of it.
+pub const NAME: usize = 48;
+
 fn line(grade: &Grade) -> String {
-    format!("{} · {}: {} ({}/{})", grade.task, grade.submission, grade.verdict.word(), grade.passed, grade.of)
+    let name = middle(&grade.submission, NAME);
+    format!("{} · {name}: {} ({}/{})", grade.task, grade.verdict.word(), grade.passed, grade.of)
 }
 
 /// A verdict in its colour.
@@ -94,7 +113,7 @@ pub fn table(document: &GradeDocument) -> String {
         let (official, probe) = (grade.suites.official, grade.suites.probe);
         table.row(vec![
             grade.task.as_str().into(),
-            grade.submission.as_str().into(),
+            middle(&grade.submission, NAME).into(),
             word(grade.verdict),
             format!("{}/{}", grade.passed, grade.of).into(),
             format!("{}/{}", official.passed, official.of).into(),

@@ -2,10 +2,14 @@
 
 pub mod accept;
 pub mod attempt;
+pub mod attempt_arms;
+pub mod attempt_built_in;
+pub mod attempt_shown;
 pub mod canary;
 pub mod contract;
 pub mod curate;
 pub mod doctor;
+pub mod eval;
 pub mod grade;
 pub mod new;
 pub mod probe;

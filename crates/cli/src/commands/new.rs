@@ -20,6 +20,10 @@ use crate::session::{self, nearest};
 
 /// Makes a task of a merged change.
 pub fn run(global: &Global, args: NewArgs) -> Result<ExitCode, Failure> {
+    if let Some(twice) = args.worlds.iter().enumerate().find(|(at, world)| args.worlds[..*at].contains(world))
+    {
+        return Err(Failure::usage(format!("--worlds names {} twice", twice.1)));
+    }
     let home = session::home(global)?;
     let _scratch = session::scratch(&home)?;
     let progress = Arc::new(Shown::new(global.quiet));

@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use infradev_executor::{Ask, Executor, FoundCase, ReadyTask};
 use infradev_model::{CaseResult, Digest, Expectation, Outcome, RankOutcome, Selection, TrialResult};
+use infradev_sandbox::Kind;
 use infradev_store::{Plan, RunFolder, Runs};
 use infradev_trial::Twins;
 use serde::Serialize;
 
-use crate::cli::{Global, ListProbesArgs, SandboxWord, TryArgs};
+use crate::cli::{Global, ListProbesArgs, TryArgs};
 use crate::progress::counted;
 use crate::report::{self, Failure, visible};
 use crate::session::{self, Session, nearest};
@@ -51,8 +52,7 @@ struct Ready {
     task: ReadyTask,
 }
 
-async fn ready(global: &Global, folder: &Path, sandbox: SandboxWord) -> Result<Ready, Failure> {
-    let session = Session::new(global, sandbox.into(), 1)?;
+async fn ready(session: Session, folder: &Path) -> Result<Ready, Failure> {
     let task = session::one(folder, session::tasks(session.load(folder)?), |task| task.id().to_owned())?;
     let executor = session.executor()?;
     let task = executor.ready(task).await?;
@@ -74,7 +74,8 @@ pub async fn list(global: &Global, args: ListProbesArgs) -> Result<ExitCode, Fai
         task: String,
         cases: Vec<Listed>,
     }
-    let Ready { session, executor, task } = ready(global, &args.task, SandboxWord::Namespaces).await?;
+    let Ready { session, executor, task } =
+        ready(Session::reading(global, Kind::Namespaces)?, &args.task).await?;
     let mut document = Document { schema: SCHEMA, task: task.task.id().to_string(), cases: Vec::new() };
     for world in task.task.public.spec.worlds.clone() {
         for FoundCase { id, checks, traits } in executor.probe_cases(&task, world).await? {
@@ -99,7 +100,8 @@ pub async fn list(global: &Global, args: ListProbesArgs) -> Result<ExitCode, Fai
 
 /// Runs one probe, or opens a shell.
 pub async fn run(global: &Global, args: TryArgs) -> Result<ExitCode, Failure> {
-    let Ready { session, executor, task } = ready(global, &args.task, args.sandbox).await?;
+    let Ready { session, executor, task } =
+        ready(Session::new(global, args.sandbox.into(), 1)?, &args.task).await?;
     let patch = patch(&task, &args.patch)?;
     let (world, case) = find(&executor, &task, args.world, &args.case).await?;
     if args.shell {

@@ -42,6 +42,10 @@ pub async fn run(global: &Global, args: ProbeGapsArgs) -> Result<ExitCode, Failu
         }
         None => None,
     };
+    // Before anything is run for it.
+    for path in args.sarif.iter().chain(&args.markdown) {
+        writable(path)?;
+    }
     let executor = session.executor()?;
     let given_bytes = given.as_ref().map_or(&[][..], |(_, bytes)| bytes.as_slice());
     let run = session.start(&plan(&args, &change, given_bytes))?;
@@ -79,17 +83,17 @@ pub async fn run(global: &Global, args: ProbeGapsArgs) -> Result<ExitCode, Failu
     run.write_document("probe-gaps.json", &document)?;
     run.finish()?;
     session.progress.clear();
+    if args.json {
+        report::print_json(&document)?;
+    } else {
+        report::print(gap_forms::text(&document))?;
+    }
     if let Some(path) = &args.sarif {
         let text = serde_json::to_string_pretty(&gap_forms::sarif(&document)).unwrap_or_default() + "\n";
         write(path, &text)?;
     }
     if let Some(path) = &args.markdown {
         write(path, &gap_forms::markdown(&document))?;
-    }
-    if args.json {
-        report::print_json(&document)?;
-    } else {
-        report::print(gap_forms::text(&document))?;
     }
     let gap = args.fail_on_gap && !document.gaps.is_empty();
     Ok(if gap { ExitCode::from(1) } else { ExitCode::SUCCESS })
@@ -105,9 +109,20 @@ fn plan(args: &ProbeGapsArgs, change: &DraftedChange, given: &[u8]) -> Plan {
     Plan { verb: "probe-gaps".into(), pack: "change".into(), command, digest: digest.finish() }
 }
 
+/// Refuses a place where no file can be written.
+fn writable(path: &Path) -> Result<(), Failure> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let why = match () {
+        () if path.is_dir() => "it is a folder".to_owned(),
+        () if folder.is_dir() => return Ok(()),
+        () => format!("there is no folder {}", folder.display()),
+    };
+    Err(Failure::bad_input(format!("cannot write {}: {why}", path.display())))
+}
+
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
     std::fs::write(path, text)
-        .map_err(|error| Failure::fault(format!("cannot write {}: {error}", path.display())))
+        .map_err(|error| Failure::bad_input(format!("cannot write {}: {error}", path.display())))
 }
 
 /// The interpreter that was named, or the active environment's, or the first on PATH. Links are kept: what a virtual

@@ -2,8 +2,9 @@
 
 use std::process::ExitCode;
 
+use infradev_executor::Progress;
 use infradev_model::{Arm, BaseSource, Prompt, PromptSettings, PublicTask};
-use infradev_store::load_public;
+use infradev_store::{Home, load_public};
 
 use crate::cli::{Global, PromptArgs};
 use crate::progress::Shown;
@@ -14,8 +15,10 @@ use crate::session;
 pub fn run(global: &Global, args: PromptArgs) -> Result<ExitCode, Failure> {
     let mut task = session::one(&args.task, load_public(&args.task)?, |task| task.spec.id.clone())?;
     let settings = PromptSettings { arm: args.arm.into(), minutes: args.minutes };
-    if settings.arm == Arm::PrDescription && task.pull_request.is_none() {
-        task.pull_request = message(global, &task)?;
+    if settings.arm == Arm::PrDescription {
+        let home = session::home(global)?;
+        let _scratch = session::room(&home)?;
+        describe(&home, &Shown::new(global.quiet), &mut task)?;
     }
     let prompt = Prompt::render(&task, settings)?;
     if args.json {
@@ -26,13 +29,13 @@ pub fn run(global: &Global, args: PromptArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The message of the change's commit, where the task names commits: a squash commit's is its pull request's description.
-fn message(global: &Global, task: &PublicTask) -> Result<Option<String>, Failure> {
-    let BaseSource::Commit { repository, head, .. } = &task.base else { return Ok(None) };
-    let home = session::home(global)?;
-    let _scratch = session::scratch(&home)?;
-    let progress = Shown::new(global.quiet);
-    let (repo, head) = infradev_executor::resolve(&home, repository, head, &progress)?;
-    let info = repo.info(&head)?;
-    Ok(Some(crate::draft::description(&info)))
+/// Gives a task that has no description of its pull request the message of the change's commit, where it names commits: a squash
+/// commit's is the description.
+pub fn describe(home: &Home, progress: &dyn Progress, task: &mut PublicTask) -> Result<(), Failure> {
+    let BaseSource::Commit { repository, head, .. } = &task.base else { return Ok(()) };
+    if task.pull_request.is_none() {
+        let (repo, head) = infradev_executor::resolve(home, repository, head, progress)?;
+        task.pull_request = Some(crate::draft::description(&repo.info(&head)?));
+    }
+    Ok(())
 }

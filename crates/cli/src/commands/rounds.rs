@@ -34,11 +34,11 @@ pub async fn run(
         return Err(Failure::usage(what).hint(format!("give the folder of one: {}", ids.join(", "))));
     }
     let asked = &args.asked;
-    let (agent, endpoint) = session.agent(agent, asked)?;
+    let (agent, endpoint) = session.agent(agent, asked, args.model.as_deref())?;
     let limits = &args.limits;
     let plan = RoundsPlan {
         agent,
-        model: asked.model.clone(),
+        model: args.model.clone(),
         endpoint,
         command: asked.command.clone(),
         program: session::own_program()?,
@@ -50,6 +50,7 @@ pub async fn run(
     let more = [
         ("agent", serde_json::to_vec(&plan.agent.spec).unwrap_or_default()),
         ("asked", format!("{:?} {:?} {}", plan.model, plan.command, plan.rounds).into_bytes()),
+        ("content", format!("{:?}", plan.agent.content).into_bytes()),
         ("rewrites", args.rewrites.to_string().into_bytes()),
     ];
     let run_plan = session.plan("synthesize", &pack, &more);

@@ -9,11 +9,11 @@ use infradev_store::{RunEvent, RunView, Runs};
 use serde::Serialize;
 
 use crate::cli::{Global, RunListArgs, RunShowArgs};
-use crate::commands::{accept, attempt, grade};
+use crate::commands::{accept, attempt_shown, grade};
 use crate::progress::counted;
 use crate::report::{self, Failure, visible};
 use crate::session;
-use crate::tables::{Cell, Table};
+use crate::tables::{Cell, Table, middle};
 
 /// The schema version of both documents.
 const SCHEMA: u32 = 1;
@@ -278,7 +278,7 @@ fn text(document: &RunDocument) -> String {
     for trial in &document.trials {
         table.row(vec![
             trial.task.as_str().into(),
-            trial.what.as_str().into(),
+            middle(&trial.what, grade::NAME).into(),
             // An attempt has no ranks.
             if trial.world == 0 { String::new() } else { trial.world.to_string() }.into(),
             match trial.state {
@@ -302,7 +302,7 @@ fn text(document: &RunDocument) -> String {
         let _ = write!(text, "\n{}{}", accept::table(accepted), accept::reasons(accepted));
     }
     if let Some(attempted) = &document.attempt {
-        let _ = write!(text, "\n{}{}", attempt::table(attempted), attempt::details(attempted));
+        let _ = write!(text, "\n{}{}", attempt_shown::table(attempted), attempt_shown::details(attempted));
     }
     text
 }

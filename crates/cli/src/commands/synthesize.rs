@@ -166,7 +166,7 @@ fn outcome(record: &MutantRecord) -> String {
         }
         (None, Fate::Equivalent) => "listed as equivalent".to_string(),
         (Some(by), _) => format!("{} by {}", by.word.word(), by.case),
-        (None, Fate::Unreached) => "no test runs it".to_string(),
+        (None, Fate::Unreached) => "no test runs it: not tried".to_string(),
         (None, _) => "no test rejects it".to_string(),
     }
 }

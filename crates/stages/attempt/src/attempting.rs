@@ -5,16 +5,17 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use futures_util::future::try_join_all;
-use infradev_agent::{Endpoint, Installed, RunEnd, RunSpec};
+use infradev_agent::{Endpoint, Installed, RunEnd, RunSpec, whole_prompt};
 use infradev_executor::{Executor, Happening, ReadyBase};
 use infradev_git::commit_folder;
 use infradev_model::{
-    AgentUsed, Digest, DigestBuilder, Ending, Prompt, PromptSettings, PublicTask, SUBMISSION_SCHEMA,
-    SubmissionRecord, TaskSpec,
+    AgentUsed, Arm, Cost, Digest, DigestBuilder, Ending, Metered, PriceTable, Prompt, PromptSettings,
+    PublicTask, SUBMISSION_SCHEMA, SubmissionRecord, TaskSpec,
 };
 use infradev_sandbox::Limits;
 use infradev_store::{RunEvent, RunFolder, Staging};
 
+use crate::arms::{AttemptArm, stands};
 use crate::capturing::{skipped, taken, test_edits};
 use crate::error::AttemptError;
 use crate::predictions::submission_name;
@@ -46,14 +47,18 @@ pub struct AttemptPlan {
     pub tasks: Vec<Given>,
     /// Who attempts.
     pub agent: Installed,
-    /// Its model.
-    pub model: Option<String>,
-    /// The model's endpoint.
+    /// The arms, of different names: each attempts each task.
+    pub arms: Vec<AttemptArm>,
+    /// The models' endpoint.
     pub endpoint: Option<Endpoint>,
     /// What `{command}` of the agent's file stands for.
     pub command: Option<String>,
-    /// Attempts a task.
+    /// What models cost; the first table that knows one counts.
+    pub prices: Vec<PriceTable>,
+    /// Attempts a task and arm.
     pub attempts: u32,
+    /// Attempts on record that ended so are made again.
+    pub retry: Vec<Ending>,
     /// How long each may take, from the agent's start.
     pub timeout: Duration,
     /// Input and output tokens of each.
@@ -63,24 +68,55 @@ pub struct AttemptPlan {
 }
 
 impl AttemptPlan {
-    /// All that decides an attempt but task and number: an unfinished run of the same digest is resumed.
+    /// All that decides attempts but their tasks and numbers: an unfinished run of the same digest is resumed.
     pub fn digest(&self) -> Digest {
-        let mut digest = DigestBuilder::new("infradev attempt v1");
-        digest.part("agent", &serde_json::to_vec(&self.agent.spec).unwrap_or_default());
-        let folder = self.agent.folder.as_ref().map(|folder| folder.to_string_lossy().into_owned());
-        let endpoint = self.endpoint.as_ref().map(Endpoint::shown);
-        let asked =
-            (&self.model, &endpoint, &self.command, &folder, self.timeout.as_secs_f64(), self.token_budget);
-        digest.part("asked", &serde_json::to_vec(&asked).unwrap_or_default());
+        let mut digest = DigestBuilder::new("infradev attempt plan v2");
+        for arm in &self.arms {
+            digest.part("arm", arm.digest(self).as_str().as_bytes());
+        }
         digest.finish()
     }
+
+    /// What an attempt of an arm cost.
+    fn cost(&self, arm: &AttemptArm, metered: &Metered) -> Option<Cost> {
+        let model = arm.model.as_deref()?;
+        let host = self.endpoint.as_ref().and_then(Endpoint::host);
+        let price = self.prices.iter().find_map(|table| table.price(model, host))?;
+        Some(price.cost(metered))
+    }
+
+    /// The name under which an attempt is graded.
+    pub(crate) fn submission(&self, arm: &AttemptArm, number: u32) -> String {
+        submission_name(&arm.name(&self.agent.spec.name), number, self.attempts)
+    }
+}
+
+/// What an arm's prompt says beside the task.
+pub(crate) fn settings(plan: &AttemptPlan, arm: &AttemptArm) -> PromptSettings {
+    let minutes = u32::try_from(plan.timeout.as_secs() / 60).ok().filter(|minutes| *minutes > 0);
+    PromptSettings { arm: arm.prompt, minutes }
+}
+
+/// Digest of a prompt as the agent is given it, its skill's text included.
+pub(crate) fn shown_prompt(plan: &AttemptPlan, arm: &AttemptArm, text: &str) -> Digest {
+    Digest::of(whole_prompt(text, arm.skill.as_ref(), &plan.agent.spec).as_bytes())
 }
 
 /// One task made ready for attempts.
 struct Desk {
     spec: TaskSpec,
     ready: ReadyBase,
-    prompt: String,
+    prompts: Vec<(Arm, String)>,
+}
+
+/// One attempt to be made.
+#[derive(Clone, Copy)]
+struct Turn<'a> {
+    plan: &'a AttemptPlan,
+    desk: &'a Desk,
+    arm: &'a AttemptArm,
+    prompt: &'a str,
+    number: u32,
 }
 
 /// Folders of one attempt.
@@ -109,32 +145,42 @@ pub async fn run(
 ) -> Result<Vec<SubmissionRecord>, AttemptError> {
     let mut desks = Vec::new();
     for given in &plan.tasks {
-        let minutes = u32::try_from(plan.timeout.as_secs() / 60).ok().filter(|minutes| *minutes > 0);
-        let settings = PromptSettings { minutes, ..PromptSettings::default() };
-        let prompt = Prompt::render(&given.task, settings)?.text;
+        let mut prompts: Vec<(Arm, String)> = Vec::new();
+        for arm in &plan.arms {
+            if prompts.iter().all(|(known, _)| *known != arm.prompt) {
+                prompts.push((arm.prompt, Prompt::render(&given.task, settings(plan, arm))?.text));
+            }
+        }
         let ready = executor.base(&given.task, &plan.pack, given.lock.as_deref())?;
-        desks.push(Desk { spec: given.task.spec.clone(), ready, prompt });
+        desks.push(Desk { spec: given.task.spec.clone(), ready, prompts });
     }
-    let all = desks.iter().flat_map(|desk| (1..=plan.attempts).map(move |number| (desk, number)));
-    try_join_all(all.map(|(desk, number)| attempt(executor, run, plan, desk, number))).await
+    let mut turns = Vec::new();
+    for desk in &desks {
+        for arm in &plan.arms {
+            let prompt = desk.prompts.iter().find(|(known, _)| *known == arm.prompt);
+            let prompt = prompt.map(|(_, text)| text.as_str()).unwrap_or_default();
+            turns.extend((1..=plan.attempts).map(|number| Turn { plan, desk, arm, prompt, number }));
+        }
+    }
+    try_join_all(turns.into_iter().map(|turn| attempt(executor, run, turn))).await
 }
 
 async fn attempt(
     executor: &Executor,
     run: &RunFolder,
-    plan: &AttemptPlan,
-    desk: &Desk,
-    number: u32,
+    turn: Turn<'_>,
 ) -> Result<SubmissionRecord, AttemptError> {
-    let key = key(plan, desk, number);
-    let name = submission_name(&plan.agent.spec.name, plan.model.as_deref(), number, plan.attempts);
+    let Turn { plan, desk, arm, prompt, number } = turn;
+    let key = key(&turn);
+    let name = plan.submission(arm, number);
     let label = format!("{} · {name}", desk.spec.id);
     let ended = |record: &SubmissionRecord, cached: bool| {
         let (label, wall_s) = (label.clone(), record.wall_s);
         executor.tell(Happening::TrialEnded { label, wall_s, cached, summary: summary(record) });
     };
     let before = run.finished::<SubmissionRecord>(&key)?;
-    if let Some(record) = before.filter(|record| record.ending != Ending::EndpointUnreachable) {
+    let tries = before.as_ref().map_or(0, |record| record.tries) + 1;
+    if let Some(record) = before.filter(|record| stands(record.ending, &plan.retry)) {
         ended(&record, true);
         return Ok(record);
     }
@@ -152,25 +198,29 @@ async fn attempt(
     executor.workspace(&desk.ready.tree, &folders.workspace)?;
     let folder = folders.workspace.clone();
     aside(move || commit_folder(&folder, "Base")).await??;
-    let end = infradev_agent::run(run_spec(plan, desk, &folders, slot.gpus())).await?;
+    let end = infradev_agent::run(run_spec(&turn, &folders, slot.gpus())).await?;
     let (base, folder) = (desk.ready.tree.path.clone(), folders.workspace.clone());
     let captured = aside(move || taken(&base, &folder)).await??;
     let patch = staging.kept().join("patch.diff");
     fs::write(&patch, &captured.patch).map_err(AttemptError::io(&patch))?;
-    let RunEnd { ending, detail, agent_s, metered, own_tokens, lookups, left_running, sandbox } = end;
+    let RunEnd { ending, detail, agent_s, metered, own_tokens, lookups, left_running, sandbox, skill } = end;
     let record = SubmissionRecord {
         schema: SUBMISSION_SCHEMA,
         task: desk.spec.id.clone(),
         submission: name,
         attempt: number,
         agent: AgentUsed { name: plan.agent.spec.name.clone(), version: plan.agent.spec.version.clone() },
-        model: plan.model.clone(),
+        model: arm.model.clone(),
         endpoint: plan.endpoint.as_ref().map(Endpoint::shown),
-        prompt: Digest::of(desk.prompt.as_bytes()),
+        arm: arm.prompt,
+        prompt: shown_prompt(plan, arm, prompt),
+        skill,
+        tries,
         ending,
         detail,
         agent_s,
         wall_s: begun.elapsed().as_secs_f64(),
+        cost: plan.cost(arm, &metered),
         metered,
         own_tokens,
         lookups,
@@ -198,18 +248,20 @@ async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> 
     tokio::task::spawn_blocking(work).await.map_err(|_| AttemptError::Cancelled)
 }
 
-fn key(plan: &AttemptPlan, desk: &Desk, number: u32) -> Digest {
+fn key(turn: &Turn<'_>) -> Digest {
+    let Turn { plan, desk, arm, prompt, number } = turn;
     let mut digest = DigestBuilder::new("infradev attempt of a task v1");
-    digest.part("plan", plan.digest().as_str().as_bytes());
+    digest.part("arm", arm.digest(plan).as_str().as_bytes());
     digest.part("task", desk.spec.id.as_bytes());
     digest.part("tree", desk.ready.tree.digest.as_str().as_bytes());
     digest.part("environment", desk.ready.environment.key.as_str().as_bytes());
-    digest.part("prompt", desk.prompt.as_bytes());
+    digest.part("prompt", prompt.as_bytes());
     digest.part("number", &number.to_le_bytes());
     digest.finish()
 }
 
-fn run_spec<'a>(plan: &'a AttemptPlan, desk: &'a Desk, folders: &'a Folders, gpus: Vec<u32>) -> RunSpec<'a> {
+fn run_spec<'a>(turn: &Turn<'a>, folders: &'a Folders, gpus: Vec<u32>) -> RunSpec<'a> {
+    let Turn { plan, desk, arm, prompt, .. } = *turn;
     let tests = &desk.spec.tests;
     let root = |root: &String| {
         if root == "." { WORKSPACE.to_owned() } else { format!("{WORKSPACE}/{root}") }
@@ -226,10 +278,11 @@ fn run_spec<'a>(plan: &'a AttemptPlan, desk: &'a Desk, folders: &'a Folders, gpu
     let limits = &desk.spec.limits;
     RunSpec {
         agent: &plan.agent,
-        model: plan.model.as_deref(),
+        model: arm.model.as_deref(),
         endpoint: plan.endpoint.clone(),
         command: plan.command.as_deref(),
-        prompt: &desk.prompt,
+        prompt,
+        skill: arm.skill.as_ref(),
         workspace: &folders.workspace,
         mounts: environment.mounts.clone(),
         path: environment.python.parent().map(Path::to_owned).into_iter().collect(),

@@ -4,11 +4,15 @@
 //! fresh repository of one commit; what comes back is the difference, taken by a git directory of ours once every process of the
 //! agent is dead.
 
+mod arms;
 mod attempting;
 mod capturing;
 mod error;
+mod planning;
 mod predictions;
 
+pub use arms::AttemptArm;
 pub use attempting::{AttemptPlan, Given, run};
 pub use error::AttemptError;
+pub use planning::{VERB, planned};
 pub use predictions::{folder_name, prediction, submission_name};

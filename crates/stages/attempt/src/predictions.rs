@@ -10,16 +10,9 @@ struct Prediction<'a> {
     model_patch: &'a str,
 }
 
-/// The name under which a submission is graded: agent, model, and which attempt of several.
-pub fn submission_name(agent: &str, model: Option<&str>, attempt: u32, of: u32) -> String {
-    let mut name = agent.to_owned();
-    if let Some(model) = model {
-        name = format!("{name}+{model}");
-    }
-    if of > 1 {
-        name = format!("{name}#{attempt}");
-    }
-    name
+/// The name under which a submission is graded: the arm's, and which attempt of several.
+pub fn submission_name(arm: &str, attempt: u32, of: u32) -> String {
+    if of > 1 { format!("{arm}#{attempt}") } else { arm.to_owned() }
 }
 
 /// A submission's name as a folder's.
@@ -39,13 +32,19 @@ pub fn prediction(record: &SubmissionRecord, patch: &[u8]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use infradev_model::Arm;
+
     use super::*;
+    use crate::arms::AttemptArm;
 
     #[test]
-    fn a_submissions_name_says_agent_model_and_which_attempt_of_several() {
-        assert_eq!(submission_name("codex", Some("a/b"), 1, 1), "codex+a/b");
-        assert_eq!(submission_name("codex", Some("a/b"), 2, 3), "codex+a/b#2");
-        assert_eq!(submission_name("command", None, 1, 1), "command");
-        assert_eq!(folder_name("codex+a/b#2"), "codex+a_b#2");
+    fn a_submissions_name_says_agent_model_arm_and_which_attempt_of_several() {
+        let mut arm = AttemptArm { model: Some("a/b".into()), ..AttemptArm::default() };
+        assert_eq!(submission_name(&arm.name("codex"), 1, 1), "codex+a/b");
+        arm.prompt = Arm::PrDescription;
+        let name = submission_name(&arm.name("codex"), 2, 3);
+        assert_eq!(name, "codex+a/b+prompt=pr-description#2");
+        assert_eq!(folder_name(&name), "codex+a_b+prompt=pr-description#2");
+        assert_eq!(submission_name(&AttemptArm::default().name("command"), 1, 1), "command");
     }
 }

@@ -96,6 +96,14 @@ struct Prediction {
     model_patch: Option<String>,
 }
 
+/// Names of patches of the task's own, by which trials are shown too.
+const BUILT_IN: [&str; 3] = ["golden", "base", "hollow"];
+
+/// The name of what was submitted, told from a patch of the task's own.
+fn submitted(name: String) -> String {
+    if BUILT_IN.contains(&name.as_str()) { format!("{name} (submitted)") } else { name }
+}
+
 /// Reads what `--patches` names, for these tasks. Files may name further tasks of the pack, whose ids are `pack`: what they
 /// hold for those is checked and left out.
 pub fn submissions(
@@ -129,7 +137,7 @@ pub fn submissions(
     {
         let content = Content::Patch(read(path)?);
         let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-        Ok(vec![Submission { task: tasks[0].id().to_string(), name, content }])
+        Ok(vec![Submission { task: tasks[0].id().to_string(), name: submitted(name), content }])
     } else {
         Err(SubmissionError::Unknown { path: path.to_path_buf() })
     }
@@ -191,7 +199,8 @@ fn folder(path: &Path, pack: &[String]) -> Result<Vec<Submission>, SubmissionErr
         if let Some(first) = seen.insert((task.clone(), name.clone()), file.to_path_buf()) {
             return Err(SubmissionError::SecondFile { path: file.to_path_buf(), first, name, task });
         }
-        submissions.push(Submission { task, name, content: Content::Patch(read(file)?) });
+        let content = Content::Patch(read(file)?);
+        submissions.push(Submission { task, name: submitted(name), content });
         Ok(())
     };
     let name_of =
@@ -220,6 +229,8 @@ fn predictions(
     let bytes = read(path)?;
     let file = path.display().to_string();
     let text = format::utf8(&file, &bytes)?;
+    // Editors of some systems begin a file with a byte-order mark.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut submissions = Vec::new();
     let mut seen: BTreeMap<(String, String), usize> = BTreeMap::new();
     let mut named: BTreeSet<String> = BTreeSet::new();
@@ -234,6 +245,7 @@ fn predictions(
         if name.trim().is_empty() || name.contains(char::is_control) {
             return Err(SubmissionError::Name { path: path.to_path_buf(), line: number });
         }
+        let name = submitted(name);
         if let Some(first) = seen.insert((task.clone(), name.clone()), number) {
             return Err(SubmissionError::Duplicate {
                 path: path.to_path_buf(),

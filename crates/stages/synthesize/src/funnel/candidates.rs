@@ -5,11 +5,11 @@ use std::fs;
 
 use infradev_executor::{ChangedFile, GoldenChange, ReadyTask};
 use infradev_model::{
-    AdversarialSpec, Fate, MutantRecord, Operator, PatchedOn, Replacement, Synthesis, TASK_SCHEMA,
+    Adversarial, AdversarialSpec, Fate, Mutant, Operator, PatchedOn, Replacement, Synthesis, TASK_SCHEMA,
 };
 use infradev_store::StoreError;
 
-use super::FunnelError;
+use super::{FunnelError, Mutations};
 
 /// Writes candidates into the task's `adversarial/`, one for each kind of mistake in each function; gives the names of those
 /// written. Files that are there are left as they are. Whether a candidate is stable is for acceptance to say.
@@ -21,11 +21,11 @@ pub fn write_candidates(ready: &ReadyTask, found: &Synthesis) -> Result<Vec<Stri
     let mut written = Vec::new();
     for record in found.mutants.iter().filter(|record| record.fate == Fate::Probe) {
         let mutant = &record.mutant;
-        let Some(spec) = specification(record, &files) else { continue };
+        let Some(spec) = specification(mutant, &record.promise, &files) else { continue };
         if !kinds.insert((mutant.file.clone(), mutant.function.clone(), mutant.operator)) {
             continue;
         }
-        let name = name(record);
+        let name = name_of(mutant);
         let path = folder.join(format!("{name}.toml"));
         if path.exists() {
             continue;
@@ -40,21 +40,53 @@ pub fn write_candidates(ready: &ReadyTask, found: &Synthesis) -> Result<Vec<Stri
     Ok(written)
 }
 
+/// A mutant of golden as a submission, found by the name that [`write_candidates`] would give it (`drop-guard-scheduler-86`) or by
+/// the beginning, eight characters at least, of its digest. `None` where the task has none of that name.
+///
+/// # Errors
+/// [`FunnelError::Given`] where the name is that of several; golden does not apply.
+pub fn mutant_named(ready: &ReadyTask, name: &str) -> Result<Option<Vec<u8>>, FunnelError> {
+    let task = &ready.task;
+    let mutants = Mutations::of(task, &ready.tree.path)?.mutants;
+    let by_digest = |mutant: &Mutant| name.len() >= 8 && mutant.digest.as_str().starts_with(name);
+    let found: Vec<&Mutant> =
+        mutants.iter().filter(|mutant| name_of(mutant) == name || by_digest(mutant)).collect();
+    let mutant = match found[..] {
+        [] => return Ok(None),
+        [mutant] => mutant,
+        _ => {
+            let digests: Vec<&str> = found.iter().map(|mutant| mutant.digest.short()).collect();
+            return Err(FunnelError::Given {
+                path: task.folder.join("golden.patch").display().to_string(),
+                why: format!(
+                    "{} mutants are called {name}: say which by {}",
+                    found.len(),
+                    digests.join(", ")
+                ),
+            });
+        }
+    };
+    let change = GoldenChange::of(ready)?;
+    let Some(spec) = specification(mutant, mutant.operator.promise(), &change.files()) else {
+        return Ok(None);
+    };
+    Ok(Some(change.adversarial(&Adversarial { name: name.to_owned(), spec, patch: None })?))
+}
+
 /// `drop-guard-scheduler-86`.
-fn name(record: &MutantRecord) -> String {
-    let file = record.mutant.file.rsplit('/').next().unwrap_or_default().trim_end_matches(".py");
+fn name_of(mutant: &Mutant) -> String {
+    let file = mutant.file.rsplit('/').next().unwrap_or_default().trim_end_matches(".py");
     let word = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
     let file: String = file.chars().map(word).collect();
-    format!("{}-{}-{}", record.mutant.operator.name(), file.trim_matches('-'), record.mutant.line)
+    format!("{}-{}-{}", mutant.operator.name(), file.trim_matches('-'), mutant.line)
 }
 
 /// The mutation by name; none where no text stands in the file once only.
-fn specification(record: &MutantRecord, files: &[ChangedFile]) -> Option<AdversarialSpec> {
-    let mutant = &record.mutant;
+fn specification(mutant: &Mutant, promise: &str, files: &[ChangedFile]) -> Option<AdversarialSpec> {
     let place = mutant.function.as_ref().map_or(mutant.file.clone(), Clone::clone);
     let mut spec = AdversarialSpec {
         schema: TASK_SCHEMA,
-        promise: format!("{place}: {}", record.promise),
+        promise: format!("{place}: {promise}"),
         patch: None,
         on: PatchedOn::Golden,
         take_back: Vec::new(),

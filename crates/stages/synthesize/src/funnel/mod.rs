@@ -24,7 +24,7 @@ use infradev_pycode::{Span, lines_around};
 use infradev_store::StoreError;
 use infradev_trial::{Line, TrialError};
 
-pub use candidates::write_candidates;
+pub use candidates::{mutant_named, write_candidates};
 pub use change::{ChangeAsk, ChangeError, DraftedChange};
 pub use control::{Control, ControlCase, SuiteControl};
 pub use given::given_mutants;

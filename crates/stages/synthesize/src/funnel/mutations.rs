@@ -6,7 +6,9 @@ use std::path::Path;
 
 use infradev_executor::{ChangedFile, GoldenChange};
 use infradev_model::{Digest, Mutant, PassedOver, SealedTask, ShownMutant};
-use infradev_pycode::{MutationSource, mutants};
+use infradev_pycode::{MutationSource, mutants_unless};
+
+use infradev_trial::TrialError;
 
 use super::{FunnelError, shown};
 
@@ -31,10 +33,13 @@ impl Mutations {
     /// Makes the mutants, and finds each one that is listed.
     ///
     /// # Errors
-    /// [`FunnelError::Listing`] where an entry names no mutant, or several; golden does not apply.
+    /// [`FunnelError::Listing`] where an entry names no mutant, or several; golden does not apply; an end was asked for.
     pub fn of(task: &SealedTask, tree: &Path) -> Result<Mutations, FunnelError> {
         let files = GoldenChange::on(task, tree)?.files();
         let (mutants, passed_over) = mutants_of(&files);
+        if infradev_supervise::cancelled() {
+            return Err(TrialError::Cancelled.into());
+        }
         let listed = listed(task, &files, &mutants)?;
         Ok(Mutations { mutants, passed_over, listed })
     }
@@ -48,9 +53,15 @@ fn mutants_of(files: &[ChangedFile]) -> (Vec<Mutant>, Vec<PassedOver>) {
             passed_over.push(pass_over("not Python"));
             continue;
         }
+        if file.undecoded {
+            passed_over.push(pass_over(
+                "is no UTF-8: no mutants are made of it, and none of its lines is looked at",
+            ));
+            continue;
+        }
         let source =
             MutationSource { path: &file.path, base: file.base.as_deref(), golden: file.golden.as_deref() };
-        match mutants(&source) {
+        match mutants_unless(&source, &infradev_supervise::cancelled) {
             Ok(mutants) => found.extend(mutants),
             Err(error) => passed_over.push(pass_over(&error.to_string())),
         }

@@ -18,6 +18,10 @@ use super::{Budget, Draft, RoundsError, RoundsPlan, instructions};
 const FILE: u64 = 1 << 20;
 /// Files that a draft may have.
 const FILES: usize = 256;
+/// Without these there is no task to try.
+const NEEDED: [&str; 2] = ["spec.md", "contract.toml"];
+/// Folders below `task` that are looked into, one in another: a task's own are one deep.
+const DEPTH: usize = 8;
 /// Memory and processes that an agent itself may have, beside what the task's code may.
 const OWN: Limits = Limits { memory_bytes: 6 << 30, pids: 1024 };
 /// Least bound of `/tmp`, bytes.
@@ -60,7 +64,7 @@ impl Desk<'_> {
         let end =
             infradev_agent::run(self.run_spec(&prompt, &workspace, &scratch, &kept, slot.gpus(), budget))
                 .await?;
-        let (written, ignored) = taken(self.role, draft, &workspace.join("task"))?;
+        let (written, ignored) = taken(self.role, draft, &workspace.join("task"));
         let step = Step {
             role: self.role,
             ending: end.ending,
@@ -91,6 +95,9 @@ impl Desk<'_> {
         digest.part("agent", &serde_json::to_vec(spec).unwrap_or_default());
         let asked = (&self.plan.model, &self.plan.command, self.round, self.role);
         digest.part("asked", &serde_json::to_vec(&asked).unwrap_or_default());
+        if let Some(content) = &self.plan.agent.content {
+            digest.part("content", content.as_str().as_bytes());
+        }
         digest.part("prompt", prompt.as_bytes()).part("report", report.as_bytes());
         digest.part("tree", self.ready.tree.digest.as_str().as_bytes());
         digest.part("golden", &self.ready.task.golden).part("official", &self.ready.task.official);
@@ -158,6 +165,7 @@ impl Desk<'_> {
             endpoint: self.plan.endpoint.clone(),
             command: self.plan.command.as_deref(),
             prompt,
+            skill: None,
             workspace,
             mounts: environment.mounts.clone(),
             path: environment.python.parent().map(Path::to_owned).into_iter().collect(),
@@ -186,9 +194,12 @@ impl Desk<'_> {
 type Taken = (BTreeMap<String, Option<String>>, Vec<Ignored>);
 
 /// What of the folder `task` differs from the draft, as far as it is the role's to write.
-fn taken(role: AgentRole, draft: &Draft, folder: &Path) -> Result<Taken, RoundsError> {
-    let (mut written, mut ignored) = (BTreeMap::new(), Vec::new());
-    let found = files_below(folder)?;
+fn taken(role: AgentRole, draft: &Draft, folder: &Path) -> Taken {
+    let mut written = BTreeMap::new();
+    let Below { files: found, mut ignored } = match below(folder) {
+        Ok(found) => found,
+        Err(ignored) => return (written, vec![ignored]),
+    };
     for (name, path) in &found {
         let mut ignore =
             |why: &str| ignored.push(Ignored { path: format!("task/{name}"), why: why.to_owned() });
@@ -218,7 +229,10 @@ fn taken(role: AgentRole, draft: &Draft, folder: &Path) -> Result<Taken, RoundsE
         }
     }
     for name in draft.files().keys().filter(|name| !found.contains_key(*name)) {
-        if role.may_write(name) {
+        if NEEDED.contains(&name.as_str()) && role.may_write(name) {
+            let why = "was removed, and a task needs it: it stays as it was".into();
+            ignored.push(Ignored { path: format!("task/{name}"), why });
+        } else if role.may_write(name) {
             written.insert(name.clone(), None);
         } else {
             ignored.push(Ignored {
@@ -227,18 +241,37 @@ fn taken(role: AgentRole, draft: &Draft, folder: &Path) -> Result<Taken, RoundsE
             });
         }
     }
-    Ok((written, ignored))
+    (written, ignored)
 }
 
-/// Files below a folder by relative path; links are not followed. A folder that the agent removed holds none.
-fn files_below(folder: &Path) -> Result<BTreeMap<String, PathBuf>, RoundsError> {
-    let mut found = BTreeMap::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(next) = folders.pop() {
-        let entries = match fs::read_dir(&next) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(RoundsError::io(next)(error)),
+/// What lies below a folder.
+struct Below {
+    /// Files and what is none by relative path; links are not followed.
+    files: BTreeMap<String, PathBuf>,
+    /// What was not looked into.
+    ignored: Vec<Ignored>,
+}
+
+/// Looks below the folder `task` as the agent left it. One that is no folder any more, a link above all, is not entered: it would
+/// lead where the agent itself could not look. One that was
+/// removed holds nothing.
+fn below(folder: &Path) -> Result<Below, Ignored> {
+    let of = |path: &Path, why: &str| {
+        let name = path.strip_prefix(folder).unwrap_or(path).to_string_lossy().into_owned();
+        let path = if name.is_empty() { "task".to_owned() } else { format!("task/{name}") };
+        Ignored { path, why: why.to_owned() }
+    };
+    let mut found = Below { files: BTreeMap::new(), ignored: Vec::new() };
+    match fs::symlink_metadata(folder) {
+        Ok(data) if data.is_dir() => {}
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(found),
+        Ok(_) | Err(_) => return Err(of(folder, "is no folder any more: nothing of it is taken")),
+    }
+    let mut folders = vec![(folder.to_owned(), 0)];
+    while let Some((next, depth)) = folders.pop() {
+        let Ok(entries) = fs::read_dir(&next) else {
+            found.ignored.push(of(&next, "cannot be read"));
+            continue;
         };
         for entry in entries.flatten() {
             let path = entry.path();
@@ -247,10 +280,11 @@ fn files_below(folder: &Path) -> Result<BTreeMap<String, PathBuf>, RoundsError> 
             match is_folder {
                 // Python's own leavings say nothing.
                 true if name.ends_with("__pycache__") => {}
-                true if found.len() < 16 * FILES => folders.push(path),
+                true if depth == DEPTH => found.ignored.push(of(&path, "is nested too deep")),
+                true if found.files.len() < 16 * FILES => folders.push((path, depth + 1)),
                 true => {}
                 false => {
-                    found.insert(name, path);
+                    found.files.insert(name, path);
                 }
             }
         }

@@ -229,9 +229,10 @@ def a_bucket_at_a_time_is_held_besides_the_models(worlds, rng):
     for version in (2, 3):
         with w.meter.memory() as held:
             seen = w.observe("observe_sync.sync", version=version)
-        expect.between(held.peak_bytes, 0, 12 << 20)
-        for rank in seen:
-            expect.between(rank.get("held", 0), 0, 12 << 20)
+        # No meter of the host sees a GPU's memory, and what CUDA takes of the host for itself hides a bucket: there the ranks tell.
+        on_gpus = w.device == "cuda"
+        for peak in [rank.get("held", -1) for rank in seen] if on_gpus else [held.peak_bytes]:
+            expect.between(peak, 0, 12 << 20)
     check_plan(w, rng)
 
 
