@@ -54,7 +54,10 @@ impl History<'_> {
 
     /// A change with a test of its own.
     fn change(&mut self, name: &str, message: &str) -> String {
-        self.write(&format!("pkg/training/{name}.py"), &format!("def {name}(x):\n    # So many times.\n    return x * 3\n"));
+        self.write(
+            &format!("pkg/training/{name}.py"),
+            &format!("def {name}(x):\n    # So many times.\n    return x * 3\n"),
+        );
         self.write(
             &format!("tests/test_{name}.py"),
             &format!(

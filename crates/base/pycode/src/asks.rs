@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use ruff_python_ast::visitor::{self, Visitor};
-use ruff_python_ast::{CmpOp, Decorator, Expr, ExprCall, Stmt, UnaryOp};
+use ruff_python_ast::{CmpOp, Decorator, Expr, ExprCall, Stmt};
 
 use crate::definitions::dotted;
 use crate::module::Module;
@@ -517,7 +517,6 @@ impl<'a> Visitor<'a> for Reader<'_> {
                     self.guard(&compare.left, *op, right, expr);
                 }
             }
-            Expr::UnaryOp(unary) if unary.op == UnaryOp::Not => {}
             Expr::If(_) => {
                 self.fallback += 1;
                 visitor::walk_expr(self, expr);

@@ -38,8 +38,8 @@ impl Filter {
             && facts.tests_added + facts.tests_changed >= self.min_tests
             && self.max_lines.is_none_or(|most| facts.source.added + facts.source.deleted <= most)
             && self.max_files.is_none_or(|most| facts.source.files <= most)
-            && !(self.cpu && facts.needs.gpus > 0)
-            && !(self.pure && !facts.native.is_empty())
+            && (!self.cpu || facts.needs.gpus == 0)
+            && (!self.pure || facts.native.is_empty())
     }
 }
 
