@@ -19,7 +19,7 @@ fn before() -> Files {
         ),
         (
             "src/pkg/run.py",
-            "import os\ndef start(size):\n    return {'size': size, 'home': os.environ['HOME']}\n",
+            "import os\ndef start(size):\n    return {'size': size, 'home': os.environ['HOME']}\nWAYS = {'home': start}\n",
         ),
         ("src/pkg/args.py", "def parser(p):\n    p.add_argument('--size', type=int)\n    gone = p\n"),
     ])
@@ -36,7 +36,7 @@ fn after() -> Files {
         (
             "src/pkg/run.py",
             "import os\ndef start(size, *, patience: float = 1.5):\n    if os.getenv('PKG_FAST'):\n        size = 2\n    return \
-             {'size': size, 'home': os.environ['HOME'], 'waited': patience}\n",
+             {'size': size, 'home': os.environ['HOME'], 'waited': patience}\nWAYS = {'home': start, 'quick': start}\nWAYS['slow'] = start\nstart({'odd': 1})\n",
         ),
         (
             "src/pkg/args.py",
@@ -63,9 +63,7 @@ fn files() -> Vec<String> {
     after().keys().map(|path| (*path).to_owned()).collect()
 }
 
-fn lint(test: &str, contract: &str) -> Vec<String> {
-    let contract_text = format!("schema = 1\n{contract}");
-    let contract = Contract::parse("contract.toml", contract_text.as_bytes()).expect("a contract");
+fn with_interface<T>(test: &str, ask: impl FnOnce(&Interface<'_>) -> T) -> T {
     with_trees(|base, golden| {
         let module = Module::parse("tests/test_it.py", test).expect("a test");
         let old: Vec<&str> = before().into_values().collect();
@@ -73,7 +71,7 @@ fn lint(test: &str, contract: &str) -> Vec<String> {
         let has = |texts: &[&str], word: &str| {
             texts.iter().any(|t| t.split(|c: char| !c.is_alphanumeric() && c != '_').any(|w| w == word))
         };
-        let interface = Interface {
+        ask(&Interface {
             base,
             golden,
             added: added(base, golden, &files()),
@@ -82,10 +80,15 @@ fn lint(test: &str, contract: &str) -> Vec<String> {
             base_has_word: &|word| has(&old, word),
             base_has_attribute: &|word| old.iter().any(|text| attribute_names(text).any(|name| name == word)),
             golden_has_word: &|word| has(&new, word),
-        };
-        let shown = |finding: &ContractFinding| format!("{:?} {finding}", finding.rule);
-        interface.lint(&contract, &contract_text).iter().map(shown).collect()
+        })
     })
+}
+
+fn lint(test: &str, contract: &str) -> Vec<String> {
+    let contract_text = format!("schema = 1\n{contract}");
+    let contract = Contract::parse("contract.toml", contract_text.as_bytes()).expect("a contract");
+    let shown = |finding: &ContractFinding| format!("{:?} {finding}", finding.rule);
+    with_interface(test, |interface| interface.lint(&contract, &contract_text).iter().map(shown).collect())
 }
 
 #[test]
@@ -201,6 +204,24 @@ fn what_is_reached_from_an_object_of_the_tree_is_touched_by_a_name_that_is_new_t
         "from pkg.run import start\nclass A:\n    def setUp(self):\n        self.pool = start(1)\nclass B:\n    def setUp(self):\n        self.pool = other()\n    def test(self):\n        self.pool.first.gone\n",
     ] {
         assert!(!missing(other), "{other}");
+    }
+}
+
+#[test]
+fn a_new_key_is_drafted_in_the_entry_of_what_holds_it() {
+    for (touch, kind, name, about) in [
+        ("run.ways('quick')", "attribute", "pkg.run.WAYS", "New key: quick."),
+        ("run.WAYS['slow']()", "attribute", "pkg.run.WAYS", "New key: slow."),
+        ("run.start(1)['waited']", "function", "pkg.run.start", "New key: waited."),
+        ("run.start(1)['odd']", "module", "pkg.run", "New key: odd."),
+    ] {
+        let test = format!("from pkg import run\n{touch}\n");
+        let drafted = with_interface(&test, |interface| interface.draft());
+        let [entry] = &drafted[..] else { panic!("{test}{drafted:?}") };
+        let listed = &entry.listed;
+        assert_eq!((&*listed.kind.to_string(), &*listed.name, &*listed.about), (kind, name, about), "{test}");
+        let written = format!("[[name]]\nname = \"{name}\"\nkind = \"{kind}\"\nabout = \"{about}\"\n");
+        assert_eq!(lint(&test, &written), [""; 0], "what is drafted is in order");
     }
 }
 

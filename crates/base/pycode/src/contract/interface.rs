@@ -365,6 +365,13 @@ impl Interface<'_> {
             // Called by an operator or a statement: touched where its class is.
             words.extend(listed.name.rsplit('.').nth(1).map(str::to_owned));
         }
+        if listed.kind == NameKind::Attribute
+            && let Some(object) = self.golden.resolve(&listed.name)
+        {
+            // A dictionary is touched where a key is that it has anew.
+            let keys = self.added.iter().filter(|name| name.kind == AddedKind::Key && name.object == object);
+            words.extend(keys.map(|key| key.word.clone()));
+        }
         let is_flag = listed.kind == NameKind::Flag;
         self.tests.iter().chain(&self.judges).find_map(|test| {
             let set = format!("{}=", listed.name);
