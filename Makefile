@@ -4,6 +4,7 @@
 # make bench   figures as ratios; one part alone: make bench BENCH=overhead
 # make upstream MEGATRON=path/of/a/clone   tasks of Megatron-LM's own pull requests: minutes; 3 GB of packages once
 # make hollow-survey MEGATRON=a/clone VERL=a/clone [PYTHON=a/python/with/torch]   hollow files and mutants of 300 pull requests
+# make curation MEGATRON=a/clone VERL=a/clone   what curate reads of real histories, against fixtures/curation/labels.jsonl
 # make kill-test   kill -9 at 50 instants of one acceptance of the core pack, resuming after each
 # make docs    the book, into docs/book (needs mdbook)
 # make install the program, into ~/.cargo/bin
@@ -11,7 +12,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: upstream hollow-survey help setup demo test test-rust test-python kill-test check bench docs install
+.PHONY: upstream hollow-survey curation help setup demo test test-rust test-python kill-test check bench docs install
 
 IN := source tools/env.sh
 
@@ -78,6 +79,14 @@ hollow-survey:
 	export INFRADEV_MEGATRON="$(abspath $(MEGATRON))" INFRADEV_VERL="$(abspath $(VERL))"
 	if [ -n "$(PYTHON)" ]; then export INFRADEV_SURVEY_PYTHON="$(abspath $(PYTHON))"; fi
 	cargo test --package infradev-cli --test hollow_survey -- --nocapture --test-threads=1
+
+curation:
+	@tools/setup.sh
+	$(IN)
+	test -n "$(MEGATRON)$(VERL)" || { echo "say where a clone is: make curation MEGATRON=../Megatron-LM VERL=../verl" >&2; exit 2; }
+	if [ -n "$(MEGATRON)" ]; then export INFRADEV_MEGATRON="$(abspath $(MEGATRON))"; fi
+	if [ -n "$(VERL)" ]; then export INFRADEV_VERL="$(abspath $(VERL))"; fi
+	cargo test --release --package infradev-curate --test labels -- --nocapture
 
 docs:
 	mdbook build docs

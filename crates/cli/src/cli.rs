@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use infradev_model::Arm;
+use infradev_model::{Area, Arm};
 use infradev_sandbox::Kind;
 
 pub use crate::cli_agents::{AgentArgs, ArmArgs, AttemptArgs, EvalArgs};
@@ -47,6 +47,7 @@ pub enum Command {
     /// Try one probe, or list a task's probes
     #[command(subcommand)]
     Probe(ProbeCommand),
+    Curate(CurateArgs),
     New(NewArgs),
     /// Draft a task's contract, or see whether it states what tests touch and gives nothing away
     #[command(subcommand)]
@@ -398,6 +399,103 @@ pub struct ListProbesArgs {
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
+}
+
+/// Find the merged changes worth a task in a repository's history, and say why
+///
+/// Commits are read along first parents. What is known of a commit is kept in the store, so that a second run reads new commits
+/// only. Nothing of the repository's code is kept.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  infradev curate ../Megatron-LM --since 2026-01-01
+  infradev curate ../Megatron-LM --want 36 --areas training,inference --multi-gpu 20 --jsonl chosen.jsonl
+  infradev curate ../verl --rev main --rev release/v0.7.0 --kinds fix --json > candidates.json")]
+pub struct CurateArgs {
+    /// Path or url of a git repository
+    #[arg(value_name = "REPO")]
+    pub repo: String,
+    /// A revision whose history is read; may be given several times, the one whose commits count for a change first
+    #[arg(long = "rev", value_name = "REV", default_value = "HEAD")]
+    pub revs: Vec<String>,
+    /// Only changes from this day on
+    #[arg(long, value_name = "2026-03-01")]
+    pub since: Option<String>,
+    /// Only these areas
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "AREAS")]
+    pub areas: Vec<AreaWord>,
+    /// Only these kinds
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "KINDS")]
+    pub kinds: Vec<KindWord>,
+    /// The smallest score
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub min_score: Option<i32>,
+    /// Test functions that a change adds or changes at least
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub min_tests: u32,
+    /// Source lines, added and deleted, at most
+    #[arg(long, value_name = "N")]
+    pub max_lines: Option<u32>,
+    /// Source files at most
+    #[arg(long, value_name = "N")]
+    pub max_files: Option<u32>,
+    /// Only changes whose tests need no CUDA
+    #[arg(long)]
+    pub cpu: bool,
+    /// Only changes that touch no native code
+    #[arg(long)]
+    pub pure: bool,
+    /// Choose so many, areas and kinds taking turns
+    #[arg(long, value_name = "N")]
+    pub want: Option<usize>,
+    /// With --want: so many of them have tests that need two ranks or more
+    #[arg(long, value_name = "N", requires = "want")]
+    pub multi_gpu: Option<usize>,
+    /// Rows of the table; 0 for all
+    #[arg(long, value_name = "N", default_value_t = 40)]
+    pub rows: usize,
+    /// Write the candidates to a file, one JSON document a line
+    #[arg(long, value_name = "FILE")]
+    pub jsonl: Option<PathBuf>,
+    /// Print one JSON document instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum AreaWord {
+    Training,
+    Inference,
+    Rl,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum KindWord {
+    Feature,
+    Performance,
+    Refactor,
+    Fix,
+}
+
+impl From<AreaWord> for Area {
+    fn from(word: AreaWord) -> Area {
+        match word {
+            AreaWord::Training => Area::Training,
+            AreaWord::Inference => Area::Inference,
+            AreaWord::Rl => Area::Rl,
+        }
+    }
+}
+
+impl From<KindWord> for infradev_model::Kind {
+    fn from(word: KindWord) -> infradev_model::Kind {
+        match word {
+            KindWord::Feature => infradev_model::Kind::Feature,
+            KindWord::Performance => infradev_model::Kind::Performance,
+            KindWord::Refactor => infradev_model::Kind::Refactor,
+            KindWord::Fix => infradev_model::Kind::Fix,
+        }
+    }
 }
 
 /// Make a task of a merged change

@@ -43,16 +43,9 @@ impl TestPart {
     }
 }
 
-/// A subject without `(#12)`, `Merge pull request` and leading tags.
+/// A subject without numbers and merge words.
 pub fn title(info: &CommitInfo) -> String {
-    let mut subject = info.subject.trim();
-    if subject.starts_with("Merge pull request")
-        && let Some(line) = info.body.lines().find(|line| !line.trim().is_empty())
-    {
-        subject = line.trim();
-    }
-    let without_number = subject.rfind(" (#").filter(|_| subject.ends_with(')')).map(|at| &subject[..at]);
-    without_number.unwrap_or(subject).trim().to_string()
+    infradev_curate::read_message(&info.subject, &info.body).title
 }
 
 /// An id from a title: `[MoE] Fix the x (core)` → `fix-the-x-core`.
@@ -77,35 +70,6 @@ pub fn id(title: &str) -> String {
     }
     id.truncate(ID_LENGTH);
     id
-}
-
-/// A guess from the words of the title.
-pub fn kind(title: &str) -> Kind {
-    let title = title.to_lowercase();
-    let says = |words: &[&str]| words.iter().any(|word| title.contains(word));
-    if says(&["fix", "bug"]) {
-        Kind::Fix
-    } else if says(&["refactor", "clean", "move ", "rename"]) {
-        Kind::Refactor
-    } else if says(&["perf", "speed", "optimi", "faster", "reduce", "overlap"]) {
-        Kind::Performance
-    } else {
-        Kind::Feature
-    }
-}
-
-/// A guess from the words of the title and the paths.
-pub fn area(title: &str, paths: &[String]) -> Area {
-    let text = format!("{title} {}", paths.join(" ")).to_lowercase();
-    let words: BTreeSet<&str> = text.split(|c: char| !c.is_ascii_alphanumeric()).collect();
-    let says = |known: &[&str]| known.iter().any(|word| words.contains(word));
-    if says(&["rl", "grpo", "ppo", "rollout", "rlhf", "reward"]) {
-        Area::Rl
-    } else if says(&["inference", "serving", "decode", "kv", "prefill", "sampling", "engine"]) {
-        Area::Inference
-    } else {
-        Area::Training
-    }
 }
 
 /// What task.toml says.
@@ -219,14 +183,5 @@ mod tests {
         assert_eq!(long, "support-heterogeneous-pipeline-stages-with");
         assert_eq!(id("Größe!"), "gr-e");
         assert_eq!(id("[only a tag]"), "");
-    }
-
-    #[test]
-    fn kind_and_area_are_guessed_from_words_not_from_parts_of_them() {
-        assert_eq!(kind("Fix a race"), Kind::Fix);
-        assert_eq!(kind("Overlap all-gather"), Kind::Performance);
-        assert_eq!(kind("Add a scheduler"), Kind::Feature);
-        assert_eq!(area("Add early exit", &["pkg/world.py".into()]), Area::Training);
-        assert_eq!(area("Add a thing", &["pkg/rl/x.py".into()]), Area::Rl);
     }
 }

@@ -52,6 +52,7 @@ fn main() -> ExitCode {
             Command::Eval(args) => commands::eval::run(&global, args).await,
             Command::Probe(ProbeCommand::Try(args)) => commands::probe::run(&global, args).await,
             Command::Probe(ProbeCommand::List(args)) => commands::probe::list(&global, args).await,
+            Command::Curate(args) => commands::curate::run(&global, args),
             Command::New(args) => commands::new::run(&global, args),
             Command::Canary(args) => commands::canary::run(args),
             Command::Contract(ContractCommand::Draft(args)) => commands::contract::draft(&global, args),

@@ -86,6 +86,20 @@ pub enum GitError {
         /// The history is cut off there.
         shallow: bool,
     },
+    /// A history that is cut off can't be read to its end.
+    #[error("{} is a shallow clone: its history is cut off", repo.display())]
+    ShallowHistory {
+        /// The repository.
+        repo: PathBuf,
+    },
+    /// A blob that the repository does not have.
+    #[error("{} has no blob {id}", repo.display())]
+    MissingObject {
+        /// Its id.
+        id: String,
+        /// The repository.
+        repo: PathBuf,
+    },
     /// Two commits without a common ancestor.
     #[error("commits {one} and {other} have no common ancestor")]
     NoMergeBase {
@@ -156,9 +170,10 @@ impl Classified for GitError {
     fn hint(&self) -> Option<String> {
         let text = match self {
             GitError::Run(error) => return error.hint(),
-            GitError::NoSuchCommit { shallow: true, .. } | GitError::NoParent { shallow: true, .. } => {
-                "fetch the whole history: git fetch --unshallow"
-            }
+            GitError::NoSuchCommit { shallow: true, .. }
+            | GitError::NoParent { shallow: true, .. }
+            | GitError::ShallowHistory { .. } => "fetch the whole history: git fetch --unshallow",
+            GitError::MissingObject { .. } => "a partial clone (--filter) must be cloned whole",
             GitError::NoSuchCommit { .. } => "fetch the repository, or check the id",
             GitError::AmbiguousRevision { .. } => "give the full commit id",
             GitError::DiskFull { .. } => "free some space and run the same command again",

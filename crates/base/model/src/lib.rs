@@ -6,6 +6,7 @@ mod attempt_plan;
 mod calibration;
 mod canary;
 mod case;
+mod curation;
 mod digest;
 mod equivalent;
 mod error;
@@ -45,6 +46,10 @@ pub use canary::Canary;
 pub use case::{
     CaseId, CaseResult, Detail, Expectation, Judgement, Outcome, RankOutcome, Rejection, Suite, Word,
     countable, merge,
+};
+pub use curation::{
+    AlsoAt, CURATION_SCHEMA, Candidate, Checks, CurationDocument, Definitions, Device, Evidence, Facts,
+    Guess, Hollowable, LeftOut, LeftOutBecause, Lines, Needs, Repeats, ScorePart,
 };
 pub use digest::{Digest, DigestBuilder};
 pub use equivalent::{EQUIVALENT_SCHEMA, EquivalentMutant, EquivalentSpec, ShownMutant};

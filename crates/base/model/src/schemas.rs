@@ -31,6 +31,7 @@ pub fn schemas() -> Vec<(&'static str, String)> {
         ("prices.schema.json", text(schema_for!(crate::PriceTable))),
         ("eval.schema.json", text(schema_for!(crate::EvalDocument))),
         ("rounds.schema.json", text(schema_for!(crate::RoundsDocument))),
+        ("curate.schema.json", text(schema_for!(crate::CurationDocument))),
         ("run.schema.json", text(schema_for!(crate::Run))),
     ]
 }

@@ -3,6 +3,7 @@
 //!
 //! Every span is a half-open range of byte offsets into the text it was read from; lines and columns count from 1.
 
+mod asks;
 mod canary;
 pub mod contract;
 mod definitions;
@@ -16,9 +17,11 @@ mod names;
 mod perturbed;
 mod replace;
 mod rewrites;
+mod shapes;
 mod stub;
 mod twins;
 
+pub use asks::{Ask, Asked};
 pub use canary::{Canary, canary};
 pub use definitions::{Accessor, Definition, DefinitionKind};
 pub use equality::ast_equal;
@@ -28,4 +31,5 @@ pub use module::{Module, ParseError, Span};
 pub use mutants::{MutationSource, mutants, mutants_unless};
 pub use names::{TopLevelKind, TopLevelName, top_level_names};
 pub use rewrites::{Rewrite, RewriteKind, RewriteSource, rewrites};
+pub use shapes::{Shape, Shapes};
 pub use twins::{Twin, names_of_tests, twins};

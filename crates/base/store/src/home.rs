@@ -70,6 +70,11 @@ impl Home {
         self.root.join("runs")
     }
 
+    /// What is known of commits of histories.
+    pub fn curations(&self) -> PathBuf {
+        self.root.join("curations")
+    }
+
     /// Golden calibrations.
     pub fn calibrations(&self) -> PathBuf {
         self.root.join("calibrations")

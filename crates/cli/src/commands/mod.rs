@@ -7,6 +7,7 @@ pub mod attempt_built_in;
 pub mod attempt_shown;
 pub mod canary;
 pub mod contract;
+pub mod curate;
 pub mod doctor;
 pub mod eval;
 pub mod grade;

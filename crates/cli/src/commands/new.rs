@@ -60,8 +60,8 @@ pub fn run(global: &Global, args: NewArgs) -> Result<ExitCode, Failure> {
     let draft = TaskDraft {
         id: &id,
         title: &title,
-        area: draft::area(&title, &paths),
-        kind: draft::kind(&title),
+        area: infradev_curate::area(&title, &paths).is,
+        kind: infradev_curate::kind(&title, None).is,
         environment: &pack.environment,
         worlds: &args.worlds,
         base: base.as_str(),
