@@ -262,12 +262,13 @@ fn mutate(changes: &[Change]) {
     by_operator.iter().for_each(|(operator, count)| println!("    {operator}: {count}"));
 }
 
-/// Imports the modules of all hollow changes in base's, golden's and hollow trees; those that golden's tree imports and a hollow
+/// Imports the modules of the latest hollow changes, ten or as many as `INFRADEV_SURVEY_IMPORTS` says, in base's, golden's and hollow trees; those that golden's tree imports and a hollow
 /// one does not.
 fn import(Surveyed { ground, repo, changes }: &Surveyed) -> Vec<String> {
     let is_hollow =
         |change: &&Change| hollow(&change.base, &change.golden, Variant::Full).unwrap().is_applicable();
-    let imported: Vec<&Change> = changes.iter().filter(is_hollow).collect();
+    let most = std::env::var("INFRADEV_SURVEY_IMPORTS").ok().and_then(|most| most.parse().ok()).unwrap_or(10);
+    let imported: Vec<&Change> = changes.iter().filter(is_hollow).take(most).collect();
     let mut counted = Imports::default();
     for some in imported.chunks(AT_A_TIME) {
         for answer in import_some(ground, repo, some) {

@@ -166,6 +166,9 @@ const TABLE: &[Bad] = &[
         let line = r#"{"instance_id": "triple", "model_name_or_path": "m", "model_patch": ""}"#;
         g.write("p.jsonl", &format!("\u{feff}{line}\n{{bad\n"));
     }),
+    bad("a prediction that is a list of its values", PREDICTIONS, |g| {
+        g.write("p.jsonl", "[\"triple\", \"m\", \"\"]\n");
+    }),
     bad("a prediction for no task", PREDICTIONS, |g| {
         g.write("p.jsonl", r#"{"instance_id": "x", "model_name_or_path": "m", "model_patch": ""}"#);
     }),

@@ -101,6 +101,8 @@ fn what_is_no_skill_is_refused_before_a_run_begins() {
     };
     let said = ["nowhere", "empty", "bare", "nameless", "leading"]
         .map(|skill| refused(skill, "command", if skill == "nowhere" { 2 } else { 4 }));
-    insta::assert_snapshot!(said.concat() + &refused("leading", "golden", 4));
+    let built_in =
+        ground.infradev(&["attempt", "pack", "--agent", "golden", "--skill", "leading"]).exits(2).err;
+    insta::assert_snapshot!(said.concat() + &built_in);
     assert!(!ground.path().join("home/runs").exists(), "no run was begun");
 }

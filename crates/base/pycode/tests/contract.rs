@@ -19,7 +19,7 @@ fn before() -> Files {
         ),
         (
             "src/pkg/run.py",
-            "import os\ndef start(size):\n    return {'size': size, 'home': os.environ['HOME']}\n",
+            "import os\ndef start(size):\n    return {'size': size, 'home': os.environ['HOME']}\nWAYS = {'home': start}\n",
         ),
         ("src/pkg/args.py", "def parser(p):\n    p.add_argument('--size', type=int)\n    gone = p\n"),
     ])
@@ -36,7 +36,7 @@ fn after() -> Files {
         (
             "src/pkg/run.py",
             "import os\ndef start(size, *, patience: float = 1.5):\n    if os.getenv('PKG_FAST'):\n        size = 2\n    return \
-             {'size': size, 'home': os.environ['HOME'], 'waited': patience}\n",
+             {'size': size, 'home': os.environ['HOME'], 'waited': patience}\nWAYS = {'home': start, 'quick': start}\nWAYS['slow'] = start\nstart({'odd': 1})\n",
         ),
         (
             "src/pkg/args.py",
@@ -45,7 +45,7 @@ fn after() -> Files {
         (
             "src/pkg/extra.py",
             "LIMIT: int = 3\nclass Base:\n    def go(self, a, b=1) -> int:\n        self.gone = a\n        return a\n\nclass \
-             Extra(Base):\n    @property\n    def deep(self) -> int:\n        return 1\n\ndef helper(x: int) -> int:\n    return x\n",
+             Extra(Base):\n    @property\n    def deep(self) -> int:\n        return 1\n\ndef helper(x: int) -> int:\n    return x\n\nclass Mode(Enum):\n    SLOW = 1\n",
         ),
     ]);
     files
@@ -63,9 +63,7 @@ fn files() -> Vec<String> {
     after().keys().map(|path| (*path).to_owned()).collect()
 }
 
-fn lint(test: &str, contract: &str) -> Vec<String> {
-    let contract_text = format!("schema = 1\n{contract}");
-    let contract = Contract::parse("contract.toml", contract_text.as_bytes()).expect("a contract");
+fn with_interface<T>(test: &str, ask: impl FnOnce(&Interface<'_>) -> T) -> T {
     with_trees(|base, golden| {
         let module = Module::parse("tests/test_it.py", test).expect("a test");
         let old: Vec<&str> = before().into_values().collect();
@@ -73,7 +71,7 @@ fn lint(test: &str, contract: &str) -> Vec<String> {
         let has = |texts: &[&str], word: &str| {
             texts.iter().any(|t| t.split(|c: char| !c.is_alphanumeric() && c != '_').any(|w| w == word))
         };
-        let interface = Interface {
+        ask(&Interface {
             base,
             golden,
             added: added(base, golden, &files()),
@@ -82,10 +80,15 @@ fn lint(test: &str, contract: &str) -> Vec<String> {
             base_has_word: &|word| has(&old, word),
             base_has_attribute: &|word| old.iter().any(|text| attribute_names(text).any(|name| name == word)),
             golden_has_word: &|word| has(&new, word),
-        };
-        let shown = |finding: &ContractFinding| format!("{:?} {finding}", finding.rule);
-        interface.lint(&contract, &contract_text).iter().map(shown).collect()
+        })
     })
+}
+
+fn lint(test: &str, contract: &str) -> Vec<String> {
+    let contract_text = format!("schema = 1\n{contract}");
+    let contract = Contract::parse("contract.toml", contract_text.as_bytes()).expect("a contract");
+    let shown = |finding: &ContractFinding| format!("{:?} {finding}", finding.rule);
+    with_interface(test, |interface| interface.lint(&contract, &contract_text).iter().map(shown).collect())
 }
 
 #[test]
@@ -202,6 +205,89 @@ fn what_is_reached_from_an_object_of_the_tree_is_touched_by_a_name_that_is_new_t
     ] {
         assert!(!missing(other), "{other}");
     }
+}
+
+#[test]
+fn a_new_key_is_drafted_in_the_entry_of_what_holds_it() {
+    for (touch, kind, name, about) in [
+        ("run.ways('quick')", "attribute", "pkg.run.WAYS", "New key: quick."),
+        ("run.WAYS['slow']()", "attribute", "pkg.run.WAYS", "New key: slow."),
+        ("run.start(1)['waited']", "function", "pkg.run.start", "New key: waited."),
+        ("run.start(1)['odd']", "module", "pkg.run", "New key: odd."),
+    ] {
+        let test = format!("from pkg import run\n{touch}\n");
+        let drafted = with_interface(&test, |interface| interface.draft());
+        let [entry] = &drafted[..] else { panic!("{test}{drafted:?}") };
+        let listed = &entry.listed;
+        assert_eq!((&*listed.kind.to_string(), &*listed.name, &*listed.about), (kind, name, about), "{test}");
+        let written = format!("[[name]]\nname = \"{name}\"\nkind = \"{kind}\"\nabout = \"{about}\"\n");
+        assert_eq!(lint(&test, &written), [""; 0], "what is drafted is in order");
+    }
+}
+
+#[test]
+fn names_that_are_given_as_strings_are_touched() {
+    let missing = |test: &str, name: &str| -> bool {
+        lint(test, "").iter().any(|finding| finding.contains(&format!("`{name}`")))
+    };
+    for (name, way) in [
+        ("pkg.extra.LIMIT", "getattr(extra, 'LIMIT')"),
+        ("pkg.extra.LIMIT", "getattr(extra, 'LIMIT')['waited']"),
+        ("pkg.extra.LIMIT", "'LIMIT' in vars(extra)"),
+        ("pkg.extra.Extra", "hasattr(extra, 'Extra')"),
+        ("pkg.extra.Extra", "extra.__dict__['Extra']()"),
+        ("pkg.extra.Extra", "vars(extra)['Extra']"),
+        ("pkg.extra.Extra", "vars(extra).get('Extra')"),
+        ("pkg.extra.Extra", "setattr(extra, 'Extra', None)"),
+        ("pkg.extra.Extra", "delattr(extra, 'Extra')"),
+        ("pkg.extra.Extra", "def test(monkeypatch): monkeypatch.setattr(extra, 'Extra', None)"),
+        ("pkg.extra.Base.go", "def test(monkeypatch): monkeypatch.setattr('pkg.extra.Base.go', None)"),
+        ("pkg.extra.Base", "def test(monkeypatch): monkeypatch.setattr('pkg.extra.Base.go', None)"),
+        ("pkg.extra.Extra.go", "@mock.patch('pkg.extra.Extra.go')\ndef test(it): pass"),
+        ("pkg.extra.Extra", "with mock.patch.object(extra, 'Extra'): pass"),
+        ("pkg.extra.Extra", "@mock.patch.object(target=extra, attribute='Extra')\ndef test(it): pass"),
+        ("pkg.extra.Extra", "mock.patch.multiple(extra, Extra=None)"),
+        ("pkg.extra.Extra.deep", "operator.attrgetter('Extra.deep')(extra)"),
+        ("pkg.extra.Extra", "operator.attrgetter('Extra.deep')(extra)"),
+        ("pkg.extra.Extra", "importlib.import_module('pkg.extra').Extra"),
+        ("pkg.extra.Extra", "m = importlib.import_module('pkg.extra')\ndef test(): m.Extra().go(1)"),
+        ("pkg.extra.Base.go", "m = importlib.import_module('pkg.extra')\ndef test(): m.Extra().go(1)"),
+        ("pkg.extra.Extra", "m = __import__('pkg.extra', fromlist=['x'])\nm.Extra"),
+        ("pkg.extra.Extra", "__import__('pkg.extra').extra.Extra"),
+        ("pkg.extra.Extra", "sys.modules['pkg.extra'].Extra"),
+        (
+            "pkg.extra.Extra",
+            "@fixture\ndef m(): return pytest.importorskip('pkg.extra')\ndef test(m): m.Extra",
+        ),
+        ("pkg.extra.Extra", "m = extra\nm.Extra"),
+        ("pkg.extra.Base.go", "it = getattr(extra, 'Extra')()\ngetattr(it, 'go')(1)"),
+        ("pkg.extra.Mode.SLOW", "extra.Mode['SLOW']"),
+        ("pkg.extra.Extra", "exec('from pkg.extra import Extra; Extra()')"),
+        ("pkg.extra.Base.go", "exec('from pkg.extra import Extra; Extra().go(1)')"),
+        ("pkg.extra.helper", "run([python, '-c', '''\n    from pkg import extra\n    extra.helper(1)\n'''])"),
+        ("pkg.run.start.patience", "exec('from pkg.run import start; start(1, patience=2)')"),
+        // Of an object that is not known: by a word that is new to the tree.
+        ("pkg.extra.LIMIT", "def test(x): getattr(x, 'LIMIT')"),
+        ("pkg.extra.helper", "def test(x): sorted(x, key=operator.methodcaller('helper', 1))"),
+    ] {
+        let test = format!("from pkg import extra\n{way}\n");
+        let name = if name.ends_with("patience") { "patience" } else { name };
+        assert!(missing(&test, name), "{test}{:?}", lint(&test, ""));
+    }
+    // Another's, the test's own, a word that base has, prose, and a path that leads to nothing.
+    for (name, other) in [
+        ("pkg.extra.Extra", "from pkg import extra"),
+        ("pkg.extra.Extra", "import torch\ngetattr(torch, 'Extra')"),
+        ("pkg.extra.LIMIT", "def test(x):\n    setattr(x, 'LIMIT', 1)\n    getattr(x, 'LIMIT')"),
+        ("pkg.extra.Base.gone", "def test(x): getattr(x, 'gone')"),
+        ("pkg.extra.Extra", "print('from pkg.extra import nothing but Extra')"),
+        ("pkg.extra.Extra", "print('pkg.extra.Extra.nothing', 'pkg/extra.Extra')"),
+        ("pkg.extra.LIMIT", "def test(x): print(x['LIMIT'], 'LIMIT')"),
+    ] {
+        assert!(!missing(other, name), "{other}");
+    }
+    let test = "import os\n\nCODE = '''\nimport os\nfrom pkg.extra import helper\n'''\n";
+    assert!(lint(test, "").iter().any(|finding| finding.contains("test_it.py:5: the function")), "its line");
 }
 
 #[test]

@@ -26,7 +26,8 @@ impl Calibrations {
     pub fn get(&self, key: &CalibrationKey) -> Result<Option<Calibration>, StoreError> {
         let path = self.path(key);
         let Some(bytes) = disk::read_if_there(&path)? else { return Ok(None) };
-        let calibration: Calibration = format::json(&path.display().to_string(), &bytes)?;
+        let calibration: Calibration = format::json(&path.display().to_string(), &bytes)
+            .map_err(|error| error.advise("remove the file: the task is then calibrated anew"))?;
         Ok(Some(calibration).filter(|found| found.schema == CALIBRATION_SCHEMA && found.key == *key))
     }
 

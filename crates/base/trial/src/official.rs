@@ -490,8 +490,14 @@ impl OfficialRun<'_> {
         let mut failed = false;
         let mut duration_s: f64 = 0.0;
         let Some(world) = self.launcher.world(launch) else { return Ok(CaseEnd::NotStarted) };
-        if ranks.iter().any(|rank| world.is_dead(*rank)) {
-            return Ok(CaseEnd::NotStarted);
+        let dead: BTreeSet<u32> = ranks.iter().copied().filter(|rank| world.is_dead(*rank)).collect();
+        if !dead.is_empty() {
+            let entry = |rank: u32| match ranks.contains(&rank) {
+                true => ended_early(dead.contains(&rank).then_some("RankEnded")),
+                false => RankOutcome::plain(Outcome::NotCollected),
+            };
+            let vector = (0..self.suite.world).map(entry).collect();
+            return Ok(CaseEnd::Done { vector, duration_s: 0.0, apart: true });
         }
         for rank in ranks {
             world.send(*rank, &ToRank::Run { id, next }, &[]);
@@ -532,11 +538,15 @@ impl OfficialRun<'_> {
                     self.forged(rank, &evidence);
                     return Ok(CaseEnd::Forged);
                 }
+                // Whatever it reported: the case is not over before it is over on all ranks.
                 RankEvent::Dead(exit) if started.contains(&rank) => {
-                    entries.entry(rank).or_insert_with(|| self.crashed(launch, rank, &exit));
+                    entries.insert(rank, self.crashed(launch, rank, &exit));
                     fails = true;
                 }
-                RankEvent::Dead(_) => return Ok(CaseEnd::NotStarted),
+                RankEvent::Dead(exit) => {
+                    entries.insert(rank, ended_early(Some(&exit.name())));
+                    fails = true;
+                }
             }
             if fails && !failed {
                 failed = true;
@@ -702,6 +712,19 @@ fn told(message: &str, longrepr: Option<&str>) -> String {
         (true, Some(longrepr)) => longrepr.to_string(),
         _ => message.to_string(),
     }
+}
+
+/// What becomes of a case before which a rank ended by itself, as a thread that an earlier case left may have it: no case's own
+/// doing for certain, and no accident that another try may pass over.
+fn ended_early(exit: Option<&str>) -> RankOutcome {
+    let (outcome, exception, message) = match exit {
+        Some(exit) => (Outcome::Crashed, exit, "the rank's process ended by itself before this case began"),
+        None => (Outcome::PeerAbort, "PeerAbort", "another rank's process had ended before this case began"),
+    };
+    RankOutcome::with(
+        outcome,
+        Detail { exception: exception.into(), message: message.into(), ..Detail::default() },
+    )
 }
 
 #[cfg(test)]

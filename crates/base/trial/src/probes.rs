@@ -94,6 +94,8 @@ struct ProbesRun<'a> {
     calls: HashMap<u32, Call>,
     folders: HashMap<String, String>,
     readings: HashMap<(u32, String), Reading>,
+    /// Ranks whose answer to a call is waited for no longer: one that is on its way all the same is late, not forged.
+    lapsed: BTreeSet<(u32, u32)>,
     /// Outcomes of ranks that went wrong during the current case.
     wrongs: Vec<RankOutcome>,
     /// When no call of the current case is waited for any longer.
@@ -124,6 +126,7 @@ pub async fn run(
         calls: HashMap::new(),
         folders: HashMap::new(),
         readings: HashMap::new(),
+        lapsed: BTreeSet::new(),
         wrongs: Vec::new(),
         patience: suite.over,
         current: String::new(),
@@ -530,6 +533,9 @@ impl ProbesRun<'_> {
         let fits = self.calls.get(&of).is_some_and(|call| {
             call.launch == launch && call.ranks.contains(&rank) && !call.answers.contains_key(&rank)
         });
+        if self.lapsed.remove(&(of, rank)) {
+            return Ok(());
+        }
         if !fits {
             self.forged(rank, &format!("an answer to call {of}, which it was not asked"));
             return Ok(());
@@ -576,6 +582,7 @@ impl ProbesRun<'_> {
                 if let Some(call) = self.calls.get_mut(&id) {
                     call.answers.insert(*rank, answer);
                 }
+                self.lapsed.insert((id, *rank));
                 self.outcome.reach.add_wide(&self.current);
                 // What hangs does not come back; a later call finds it gone.
                 self.launcher.signal(launch, Some(*rank), 9).await?;
@@ -636,6 +643,7 @@ impl ProbesRun<'_> {
             self.close(world).await?;
         }
         self.calls.clear();
+        self.lapsed.clear();
         self.folders.clear();
         self.readings.clear();
         Ok(())

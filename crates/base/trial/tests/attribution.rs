@@ -58,6 +58,50 @@ fn a_crash_is_the_crashing_ranks_own() {
 }
 
 #[test]
+fn a_rank_that_ends_between_two_cases_is_no_accident_that_another_try_passes_over() {
+    // The thread waits until no case runs: until the main thread has left the file.
+    let test = "\
+import os, sys, threading
+
+SEEN = threading.Event()
+
+def between():
+    main = threading.main_thread().ident
+    def runs():
+        frame = sys._current_frames()[main]
+        while frame is not None and frame.f_code.co_filename != __file__:
+            frame = frame.f_back
+        return frame is not None
+    SEEN.set()
+    while runs():
+        pass
+    os._exit(0)
+
+def test_leaves_a_thread():
+    threading.Thread(target=between, daemon=True).start()
+    SEEN.wait()
+
+def test_after():
+    pass
+
+def test_last():
+    pass
+";
+    let ground = Ground::new(2, &[("lib/__init__.py", "")], &[("tests/test_x.py", test)], &[]);
+    let result = ground.trial("");
+    assert_eq!((&result.fault, &result.tampering), (&None, &vec![]));
+    let found = outcomes(&result);
+    let bad: Vec<&str> = found
+        .iter()
+        .filter(|(_, vector)| vector.contains(&Crashed))
+        .map(|(id, _)| id.rsplit("::").next().unwrap_or_default())
+        .collect();
+    // Where the thread is quicker than the report it is the case's own end.
+    assert!(bad == ["test_after"] || bad == ["test_leaves_a_thread"], "{found:?}");
+    assert_eq!(found[2].1, [Passed, Passed], "{found:?}");
+}
+
+#[test]
 fn an_exit_from_within_a_test_is_a_crash() {
     let (vector, said, _) = between_innocents("def test_x():\n    if RANK == 0:\n        os._exit(0)");
     assert_eq!(vector, [Crashed, Passed]);

@@ -75,6 +75,29 @@ def nap(seconds):
     return 1
 
 @observer
+def stop_or_nap(seconds):
+    import signal
+    if rank.rank == 0:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    time.sleep(seconds)
+    return 1
+
+@observer
+def die_while_it_is_sent(mebibytes):
+    import fcntl, signal, struct, termios, threading
+    def die():
+        while not any(waiting(fd) for fd in range(3, 10)):
+            time.sleep(0.0002)
+        os.kill(os.getpid(), signal.SIGKILL)
+    def waiting(fd):
+        try:
+            return struct.unpack('i', fcntl.ioctl(fd, termios.TIOCOUTQ, b'0000'))[0]
+        except OSError:
+            return 0
+    threading.Thread(target=die, daemon=True).start()
+    return np.zeros(mebibytes << 20, dtype=np.uint8)
+
+@observer
 def hold(mebibytes):
     # Kept, so that the ranks' blocks are there at once however they take turns.
     rank.state.block = np.ones(mebibytes << 20, dtype=np.uint8)
@@ -271,4 +294,31 @@ def many_slow_calls(worlds, rng):
     let result = ground.trial("");
     assert_eq!(result.fault, None);
     assert_eq!(words(&result), [Timeout]);
+}
+
+#[test]
+fn an_answer_that_comes_after_its_deadline_is_late_and_not_forged() {
+    // While the stack of rank 0 is waited for, which stopped itself, the answer of rank 1 comes.
+    let judge = "\
+@case(worlds=[2], checks='numbers')
+def late(worlds, rng):
+    worlds.open().observe('observe_lib.stop_or_nap', seconds=1.5, deadline=1.0)
+";
+    let (outcome, _, result) = one(judge, "");
+    assert_eq!(result.tampering, []);
+    assert_eq!(outcome, Timeout);
+}
+
+#[test]
+fn a_rank_that_is_killed_while_it_answers_crashed_and_forged_nothing() {
+    let judge = "\
+@case(worlds=[2], checks='numbers')
+def cut(worlds, rng):
+    worlds.open().observe('observe_lib.die_while_it_is_sent', mebibytes=200)
+";
+    let (outcome, _, result) = one(judge, "");
+    assert_eq!(result.tampering, []);
+    assert_eq!(outcome, Crashed, "{:?}", result.cases[0]);
+    let said = format!("{:?}", result.cases[0]);
+    assert!(said.contains("SIGKILL"), "{said}");
 }

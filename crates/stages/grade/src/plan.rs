@@ -236,10 +236,15 @@ fn predictions(
     let mut named: BTreeSet<String> = BTreeSet::new();
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let number = index + 1;
-        let prediction: Prediction = format::json(&file, line.as_bytes()).map_err(|mut error| {
+        let here = |mut error: FormatError| {
             error.line = Some(number);
             error
-        })?;
+        };
+        // A list of the same three values would be taken for the object.
+        if !line.trim_start().starts_with('{') {
+            return Err(here(FormatError::new(&file, None, "a line is one JSON object")).into());
+        }
+        let prediction: Prediction = format::json(&file, line.as_bytes()).map_err(here)?;
         let Prediction { instance_id: task, model_name_or_path: name, model_patch } = prediction;
         known(path, Some(number), &task, pack)?;
         if name.trim().is_empty() || name.contains(char::is_control) {

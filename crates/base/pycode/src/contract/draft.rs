@@ -48,7 +48,9 @@ impl Interface<'_> {
                 && !drafted.keys().any(|name| name.starts_with(&below))
             {
                 let name = touched.name.name.clone();
-                drafted.insert(name.clone(), entry(name, NameKind::Module, None, None, &touched));
+                drafted
+                    .entry(name.clone())
+                    .or_insert_with(|| entry(name, NameKind::Module, None, None, &touched));
             }
         }
         drafted.into_values().collect()
@@ -56,18 +58,32 @@ impl Interface<'_> {
 
     /// States a new part of a function or class that may be base's.
     fn add_to_owner(&self, drafted: &mut BTreeMap<String, DraftedName>, touched: &TouchedAt, part: &str) {
-        let object = &touched.name.object;
+        let mut object = touched.name.object.clone();
         let Some(outline) = self.golden.outline(&object.file) else { return };
-        let name = self.path_of(object);
-        let (kind, signature) = match (outline.functions.get(&object.name), outline.classes.get(&object.name))
-        {
-            (Some(function), _) if object.name.contains('.') => {
-                (NameKind::Method, Some(function.signature.clone()))
+        let (kind, signature) = loop {
+            let name = object.name.as_str();
+            let last = name.rsplit_once('.');
+            if let Some(function) = outline.functions.get(name) {
+                let kind = if last.is_some() { NameKind::Method } else { NameKind::Function };
+                break (kind, Some(function.signature.clone()));
             }
-            (Some(function), _) => (NameKind::Function, Some(function.signature.clone())),
-            (_, Some(class)) => (NameKind::Class, Some(class_signature(&outline, &object.name, class))),
-            (None, None) => (NameKind::Attribute, None),
+            if let Some(class) = outline.classes.get(name) {
+                break (NameKind::Class, Some(class_signature(&outline, name, class)));
+            }
+            let held = match last {
+                Some((class, name)) => outline.classes.get(class).and_then(|c| c.variables.get(name)),
+                None => outline.variables.get(name),
+            };
+            if let Some(variable) = held {
+                break (NameKind::Attribute, variable.declared.clone());
+            }
+            if name.is_empty() {
+                break (NameKind::Module, None);
+            }
+            // What stands in no name of the file's own is stated by what is around it.
+            object.name = last.map_or(String::new(), |(around, _)| around.to_owned());
         };
+        let name = self.path_of(&object);
         let drafted =
             drafted.entry(name.clone()).or_insert_with(|| entry(name, kind, signature, None, touched));
         if !drafted.listed.about.is_empty() {

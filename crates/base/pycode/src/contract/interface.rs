@@ -104,7 +104,10 @@ impl Interface<'_> {
         if let AddedKind::Name(NameKind::Module) = name.kind {
             let below = format!("{}.", name.name);
             let found = test.imports.iter().find(|(path, _)| **path == name.name || path.starts_with(&below));
-            return found.map(|(_, line)| Evidence::exact(*line));
+            let found = found.map(|(_, line)| Evidence::exact(*line));
+            return found.or_else(|| {
+                self.spelled_out(test, &name.object).map(|evidence| Evidence { path: None, ..evidence })
+            });
         }
         let is_word_of_its_own = || !(self.base_has_word)(word);
         let own = |line: &usize| Evidence { path: None, line: *line, exact: false };
@@ -128,9 +131,14 @@ impl Interface<'_> {
                 // The fields of a record are its parameters; those of another class stand in its own signature.
                 let record = owner.as_ref().filter(|owner| self.is_record(owner));
                 self.imported(test, &name.object)
+                    .or_else(|| self.spelled_out(test, &name.object))
                     .or_else(|| self.accessed(test, &name.object, word))
                     .or_else(|| self.called(test, record?, word))
                     .or_else(|| owner.as_ref().and_then(|_| self.reached(test, word)))
+                    .or_else(|| {
+                        let is_own = test.own.contains_key(word) || !is_word_of_its_own();
+                        test.spelled.get(word).filter(|_| !is_own).map(own)
+                    })
                     .or_else(|| {
                         if owner.is_none() || !is_word_of_its_own() || test.own.contains_key(word) {
                             return None;
@@ -157,6 +165,17 @@ impl Interface<'_> {
         paths
             .find(|(path, _)| self.golden.resolve(path).as_ref() == Some(object))
             .map(|(path, line)| Evidence { path: Some(path.clone()), line: *line, exact: true })
+    }
+
+    /// A string that is the dotted name of something of golden's, whose name or part of it leads to the object.
+    fn spelled_out(&self, test: &Touched, object: &Object) -> Option<Evidence> {
+        test.paths.iter().find_map(|(path, line)| {
+            let ends = path.match_indices('.').map(|(at, _)| at).chain([path.len()]);
+            let mut parts = ends.map(|end| &path[..end]);
+            let part = parts.find(|part| self.golden.resolve(part).as_ref() == Some(object))?;
+            self.golden.resolve(path)?;
+            Some(Evidence { path: Some(part.to_owned()), line: *line, exact: true })
+        })
     }
 
     fn called(&self, test: &Touched, callee: &Object, keyword: &str) -> Option<Evidence> {
@@ -345,6 +364,13 @@ impl Interface<'_> {
         } else if listed.word().starts_with("__") {
             // Called by an operator or a statement: touched where its class is.
             words.extend(listed.name.rsplit('.').nth(1).map(str::to_owned));
+        }
+        if listed.kind == NameKind::Attribute
+            && let Some(object) = self.golden.resolve(&listed.name)
+        {
+            // A dictionary is touched where a key is that it has anew.
+            let keys = self.added.iter().filter(|name| name.kind == AddedKind::Key && name.object == object);
+            words.extend(keys.map(|key| key.word.clone()));
         }
         let is_flag = listed.kind == NameKind::Flag;
         self.tests.iter().chain(&self.judges).find_map(|test| {

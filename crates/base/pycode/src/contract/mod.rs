@@ -3,10 +3,13 @@
 
 mod added;
 mod attributes;
+mod bindings;
 mod draft;
+mod embedded;
 mod interface;
 mod leaks;
 mod outline;
+mod reflected;
 mod signature;
 mod touched;
 mod tree;

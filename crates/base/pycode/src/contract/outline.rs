@@ -72,7 +72,8 @@ pub struct Class {
 pub struct Word {
     /// Its line, from 1.
     pub line: usize,
-    /// The qualified name of the innermost function or class around it; empty at the module's level.
+    /// The qualified name of the innermost function or class around it, or of the variable outside of functions that holds it;
+    /// empty where there is none.
     pub within: String,
 }
 
@@ -121,7 +122,7 @@ impl Outline {
         });
         let mut top = TopLevel { module, outline: &mut outline };
         top.visit_body(module.body());
-        let mut words = Words { module, outline: &mut outline, within: Vec::new() };
+        let mut words = Words { module, outline: &mut outline, within: Vec::new(), in_function: false };
         words.visit_body(module.body());
         outline
     }
@@ -360,6 +361,7 @@ struct Words<'m, 'o> {
     module: &'m Module,
     outline: &'o mut Outline,
     within: Vec<String>,
+    in_function: bool,
 }
 
 impl Words<'_, '_> {
@@ -375,18 +377,37 @@ fn is_environ(expr: &Expr) -> bool {
     dotted(expr).last() == Some(&"environ")
 }
 
+/// The variable that a statement fills.
+fn holder(statement: &Stmt) -> Option<&str> {
+    let mut target = match statement {
+        Stmt::Assign(assign) => assign.targets.first()?,
+        Stmt::AnnAssign(assign) => &assign.target,
+        Stmt::AugAssign(assign) => &assign.target,
+        Stmt::Expr(e) => &e.value.as_call_expr()?.func.as_attribute_expr()?.value,
+        _ => return None,
+    };
+    while let Expr::Subscript(subscript) = target {
+        target = &subscript.value;
+    }
+    target.as_name_expr().map(|name| name.id.as_str())
+}
+
 impl<'a> Visitor<'a> for Words<'_, '_> {
     fn visit_stmt(&mut self, statement: &'a Stmt) {
         let name = match statement {
-            Stmt::FunctionDef(function) => Some(function.name.to_string()),
-            Stmt::ClassDef(class) => Some(class.name.to_string()),
-            _ => None,
+            Stmt::FunctionDef(function) => Some(function.name.as_str()),
+            Stmt::ClassDef(class) => Some(class.name.as_str()),
+            _ if self.in_function => None,
+            _ => holder(statement),
         };
-        let pushed = name.map(|name| self.within.push(name)).is_some();
+        let around = self.in_function;
+        self.in_function |= statement.is_function_def_stmt();
+        let pushed = name.map(|name| self.within.push(name.to_owned())).is_some();
         visitor::walk_stmt(self, statement);
         if pushed {
             self.within.pop();
         }
+        self.in_function = around;
     }
 
     fn visit_expr(&mut self, expr: &'a Expr) {

@@ -6,8 +6,10 @@ use ruff_python_ast::visitor::{self, Visitor};
 use ruff_python_ast::{Expr, ExprContext, Stmt};
 use ruff_text_size::Ranged;
 
+use super::embedded::code_in;
 use super::outline::add_imports;
-use super::typed::typed_attributes;
+use super::reflected::is_path;
+use super::typed::{Typed, typed_attributes};
 use crate::definitions::dotted;
 use crate::module::Module;
 
@@ -33,6 +35,10 @@ pub struct Touched {
     pub within: BTreeMap<(String, String), usize>,
     /// Strings, apart from docstrings.
     pub strings: BTreeMap<String, usize>,
+    /// Those of them that are dotted names: `mock.patch("package.module.Name")`.
+    pub paths: BTreeMap<String, usize>,
+    /// Names of attributes that are given as strings, of objects that are not known: `getattr(x, "name")`.
+    pub spelled: BTreeMap<String, usize>,
 }
 
 impl Touched {
@@ -46,10 +52,36 @@ impl Touched {
         found.visit_body(module.body());
         // Names are bound inside functions, too, in any order: what they reach is looked for once all are known.
         let typed = typed_attributes(module, &found.names);
-        (found.touched.typed, found.touched.within) = (typed.made, typed.within);
         let mut reached = Reached { module, names: found.names, touched: found.touched };
         reached.visit_body(module.body());
+        reached.touched.add(typed);
         reached.touched
+    }
+
+    fn add(&mut self, typed: Typed) {
+        add(&mut self.typed, typed.made);
+        add(&mut self.within, typed.within);
+        add(&mut self.imports, typed.named);
+        add(&mut self.calls, typed.calls);
+        add(&mut self.spelled, typed.spelled);
+        add(&mut self.own, typed.own);
+    }
+
+    /// Adds what code in a string touches; its first line and its last one stand on these of the file.
+    fn add_code(&mut self, code: Touched, first: usize, last: usize) {
+        fn moved<K: Ord>(map: BTreeMap<K, usize>, first: usize, last: usize) -> BTreeMap<K, usize> {
+            map.into_iter().map(|(key, line)| (key, (first + line - 1).min(last))).collect()
+        }
+        add(&mut self.imports, moved(code.imports, first, last));
+        add(&mut self.attributes, moved(code.attributes, first, last));
+        add(&mut self.own, moved(code.own, first, last));
+        add(&mut self.keywords, moved(code.keywords, first, last));
+        add(&mut self.calls, moved(code.calls, first, last));
+        add(&mut self.typed, moved(code.typed, first, last));
+        add(&mut self.within, moved(code.within, first, last));
+        add(&mut self.strings, moved(code.strings, first, last));
+        add(&mut self.paths, moved(code.paths, first, last));
+        add(&mut self.spelled, moved(code.spelled, first, last));
     }
 
     /// The line where a word is touched in any way, if it is.
@@ -57,10 +89,23 @@ impl Touched {
         let imported = self
             .imports
             .iter()
+            .chain(&self.paths)
             .find(|(name, _)| name.split('.').any(|part| part == word))
             .map(|(_, line)| line);
-        let lines = [self.attributes.get(word), self.keywords.get(word), self.strings.get(word), imported];
+        let lines = [
+            self.attributes.get(word),
+            self.keywords.get(word),
+            self.strings.get(word),
+            self.spelled.get(word),
+            imported,
+        ];
         lines.into_iter().flatten().min().copied()
+    }
+}
+
+fn add<K: Ord>(map: &mut BTreeMap<K, usize>, more: BTreeMap<K, usize>) {
+    for (key, line) in more {
+        map.entry(key).or_insert(line);
     }
 }
 
@@ -124,7 +169,17 @@ impl<'a> Visitor<'a> for Finder<'_> {
             }
             Expr::StringLiteral(string) => {
                 let line = self.line(string);
-                note(&mut self.touched.strings, string.value.to_str(), line);
+                let text = string.value.to_str();
+                note(&mut self.touched.strings, text, line);
+                // `package.module:Name` is what entry points are called by.
+                let path = text.replacen(':', ".", 1);
+                if path.contains('.') && is_path(&path) {
+                    note(&mut self.touched.paths, &path, line);
+                }
+                if let Some(code) = code_in(text) {
+                    let last = self.module.line_column(string.end().to_usize()).0;
+                    self.touched.add_code(Touched::of(&code), line, last);
+                }
             }
             _ => {}
         }

@@ -7,6 +7,8 @@ use ruff_python_ast::visitor::{self, Visitor};
 use ruff_python_ast::{Expr, Parameters, Stmt, StmtFunctionDef};
 use ruff_text_size::Ranged;
 
+use super::bindings::{Bindings, Source};
+use super::reflected::{Spelled, literal, module_of, spelled, value_of};
 use crate::definitions::dotted;
 use crate::module::Module;
 
@@ -39,6 +41,8 @@ enum Known {
     Within(String),
     /// Another name of a dotted expression, such as `rank.state`.
     Alias(String),
+    /// What has this absolute dotted name: `importlib.import_module("toy.model")`.
+    Named(String),
     /// Bound to several things.
     Unclear,
 }
@@ -53,6 +57,14 @@ pub(crate) struct Typed {
     pub made: Accessed,
     /// Of what is reached from them.
     pub within: Accessed,
+    /// Absolute dotted names of what is reached by other ways than the names of imports.
+    pub named: BTreeMap<String, usize>,
+    /// Keyword arguments of calls of such names.
+    pub calls: Accessed,
+    /// Names given as strings, of objects that are not known.
+    pub spelled: BTreeMap<String, usize>,
+    /// Those of them that the file sets itself.
+    pub own: BTreeMap<String, usize>,
 }
 
 /// Reads them off a file. `names` are its imports.
@@ -149,7 +161,7 @@ impl Reader<'_> {
         let parts = dotted(expr);
         let (first, rest) = parts.split_first()?;
         let first = match bound.get(*first) {
-            Some(Known::Alias(path)) => path.as_str(),
+            Some(Known::Alias(path) | Known::Named(path)) => path.as_str(),
             Some(_) => return None,
             None => first,
         };
@@ -175,35 +187,91 @@ impl Reader<'_> {
         }
         match self.known(expr, bound)? {
             Known::Made(root) | Known::Within(root) => Some(root),
-            Known::Alias(_) | Known::Unclear => None,
+            Known::Alias(_) | Known::Named(_) | Known::Unclear => None,
+        }
+    }
+
+    /// The absolute dotted name of what an expression is: through imports, other names of it, and strings.
+    fn absolute(&self, expr: &Expr, bound: &Bound) -> Option<String> {
+        let imported = |name: &str| self.names.get(name).filter(|target| !target.starts_with('.')).cloned();
+        match expr {
+            Expr::Name(name) => match bound.get(name.id.as_str()) {
+                Some(Known::Named(path)) => Some(path.clone()),
+                Some(Known::Alias(path)) => {
+                    let (first, rest) = path.split_once('.')?;
+                    imported(first).map(|first| format!("{first}.{rest}"))
+                }
+                Some(_) => None,
+                None => imported(&name.id),
+            },
+            Expr::Attribute(attribute) => {
+                let kept = self.path(expr, bound).and_then(|path| self.attributes.get(&path));
+                match kept {
+                    Some(Known::Named(path)) => Some(path.clone()),
+                    Some(_) => None,
+                    None => Some(format!("{}.{}", self.absolute(&attribute.value, bound)?, attribute.attr)),
+                }
+            }
+            Expr::Call(_) | Expr::Subscript(_) => {
+                if let Some(module) = module_of(expr) {
+                    return Some(module.to_owned());
+                }
+                if let Some((object, name)) = value_of(expr) {
+                    return Some(format!("{}.{name}", self.absolute(object, bound)?));
+                }
+                if let Expr::Call(call) = expr
+                    && let Expr::Name(name) = &*call.func
+                    && let Some(Known::Named(path)) = self.fixtures.get(name.id.as_str())
+                {
+                    return Some(path.clone());
+                }
+                // A member of an enumeration, by its name.
+                let subscript = expr.as_subscript_expr()?;
+                let name = literal(&subscript.slice)?;
+                Some(format!("{}.{name}", self.absolute(&subscript.value, bound)?))
+            }
+            _ => None,
         }
     }
 
     fn known(&self, expr: &Expr, bound: &Bound) -> Option<Known> {
         match expr {
-            Expr::Name(name) => bound.get(name.id.as_str()).cloned(),
+            Expr::Name(name) => {
+                let known = bound.get(name.id.as_str()).cloned();
+                known.or_else(|| self.absolute(expr, bound).map(Known::Named))
+            }
             Expr::Attribute(attribute) => {
                 let path = self.path(expr, bound);
                 if let Some(known) = path.as_ref().and_then(|path| self.attributes.get(path)) {
                     return Some(known.clone());
                 }
                 let within = self.root(&attribute.value, bound).map(Known::Within);
-                within.or_else(|| path.map(Known::Alias))
+                within.or_else(|| match path {
+                    Some(path) if !self.is_named(expr, bound) => Some(Known::Alias(path)),
+                    _ => self.absolute(expr, bound).map(Known::Named),
+                })
             }
-            Expr::Subscript(subscript) => self.root(&subscript.value, bound).map(Known::Within),
+            Expr::Subscript(subscript) => {
+                let named = self.absolute(expr, bound).map(Known::Named);
+                named.or_else(|| self.root(&subscript.value, bound).map(Known::Within))
+            }
             Expr::Starred(starred) => self.known(&starred.value, bound),
             Expr::Await(awaited) => self.known(&awaited.value, bound),
             Expr::Call(call) => {
-                if let Expr::Attribute(method) = &*call.func
-                    && SAME.contains(&method.attr.as_str())
-                    && let Some(Known::Made(of)) = self.known(&method.value, bound)
-                {
-                    return Some(Known::Made(of));
+                if let Some(named) = self.absolute(expr, bound) {
+                    return Some(Known::Named(named));
                 }
-                if let Expr::Attribute(method) = &*call.func
-                    && let Some(root) = self.root(&method.value, bound)
-                {
-                    return Some(Known::Within(root));
+                if let Some((object, _)) = value_of(expr) {
+                    return self.root(object, bound).map(Known::Within);
+                }
+                if let Expr::Attribute(method) = &*call.func {
+                    match self.known(&method.value, bound) {
+                        Some(Known::Made(of)) if SAME.contains(&method.attr.as_str()) => {
+                            return Some(Known::Made(of));
+                        }
+                        Some(Known::Made(root) | Known::Within(root)) => return Some(Known::Within(root)),
+                        _ => {}
+                    }
                 }
                 if let Expr::Name(name) = &*call.func
                     && HANDED_ON.contains(&name.id.as_str())
@@ -212,23 +280,21 @@ impl Reader<'_> {
                 {
                     return self.root(expr, bound).map(Known::Within);
                 }
-                let parts = dotted(&call.func);
-                let first = parts.first()?;
-                // A name of the file's own hides what is imported under it.
-                if bound.contains_key(*first) {
-                    return None;
-                }
-                if parts.len() == 1
-                    && let Some(made) = self.fixtures.get(*first)
+                if let Expr::Name(name) = &*call.func
+                    && !bound.contains_key(name.id.as_str())
+                    && let Some(made) = self.fixtures.get(name.id.as_str())
                 {
                     return Some(made.clone());
                 }
-                let target = self.names.get(*first).filter(|target| !target.starts_with('.'))?;
-                let full = std::iter::once(target.as_str()).chain(parts[1..].iter().copied());
-                Some(Known::Made(full.collect::<Vec<_>>().join(".")))
+                self.absolute(&call.func, bound).map(Known::Made)
             }
             _ => None,
         }
+    }
+
+    /// Whether a dotted expression begins with another name of something absolute.
+    fn is_named(&self, expr: &Expr, bound: &Bound) -> bool {
+        dotted(expr).first().is_some_and(|first| matches!(bound.get(*first), Some(Known::Named(_))))
     }
 }
 
@@ -240,118 +306,83 @@ fn returned(function: &StmtFunctionDef) -> Option<&Expr> {
     }
 }
 
-/// Where the value of a target comes from.
-#[derive(Debug, Clone, Copy)]
-enum Source<'a> {
-    /// It is this.
-    Whole(&'a Expr),
-    /// It is an element of this, or what entering this gives.
-    Part(&'a Expr),
-    Unknown,
-}
-
-/// Assignments and functions of one scope.
-#[derive(Default)]
-struct Bindings<'a> {
-    assigned: Vec<(&'a Expr, Source<'a>)>,
-    functions: Vec<&'a StmtFunctionDef>,
-}
-
-impl<'a> Bindings<'a> {
-    fn targets(&mut self, target: &'a Expr, source: Source<'a>) {
-        match target {
-            Expr::Tuple(tuple) => self.unpacked(&tuple.elts, source),
-            Expr::List(list) => self.unpacked(&list.elts, source),
-            Expr::Starred(starred) => self.targets(&starred.value, source),
-            _ => self.assigned.push((target, source)),
-        }
-    }
-
-    fn unpacked(&mut self, targets: &'a [Expr], source: Source<'a>) {
-        let values = match source {
-            Source::Whole(Expr::Tuple(values)) => &values.elts[..],
-            Source::Whole(Expr::List(values)) => &values.elts[..],
-            _ => &[],
-        };
-        let starred = targets.iter().chain(values).any(Expr::is_starred_expr);
-        if values.len() == targets.len() && !starred {
-            targets.iter().zip(values).for_each(|(t, value)| self.targets(t, Source::Whole(value)));
-            return;
-        }
-        let part = match source {
-            Source::Whole(value) | Source::Part(value) => Source::Part(value),
-            Source::Unknown => Source::Unknown,
-        };
-        targets.iter().for_each(|target| self.targets(target, part));
-    }
-}
-
-impl<'a> Visitor<'a> for Bindings<'a> {
-    fn visit_stmt(&mut self, statement: &'a Stmt) {
-        match statement {
-            Stmt::FunctionDef(function) => return self.functions.push(function),
-            Stmt::ClassDef(class) => {
-                return self.visit_body(&class.body);
-            }
-            Stmt::Assign(assign) => {
-                assign.targets.iter().for_each(|target| self.targets(target, Source::Whole(&assign.value)));
-            }
-            Stmt::AnnAssign(assign) => {
-                let source = assign.value.as_deref().map_or(Source::Unknown, Source::Whole);
-                self.targets(&assign.target, source);
-            }
-            Stmt::AugAssign(assign) => self.targets(&assign.target, Source::Unknown),
-            Stmt::For(s) => self.targets(&s.target, Source::Part(&s.iter)),
-            Stmt::With(s) => {
-                for item in &s.items {
-                    if let Some(target) = &item.optional_vars {
-                        self.targets(target, Source::Part(&item.context_expr));
-                    }
-                }
-            }
-            _ => {}
-        }
-        visitor::walk_stmt(self, statement);
-    }
-
-    fn visit_expr(&mut self, expr: &'a Expr) {
-        if let Expr::Named(named) = expr {
-            self.targets(&named.target, Source::Whole(&named.value));
-        }
-        visitor::walk_expr(self, expr);
-    }
-
-    fn visit_comprehension(&mut self, comprehension: &'a ruff_python_ast::Comprehension) {
-        self.targets(&comprehension.target, Source::Part(&comprehension.iter));
-        visitor::walk_comprehension(self, comprehension);
-    }
-}
-
 struct Accesses<'r, 'm> {
     reader: &'r mut Reader<'m>,
     bound: &'r Bound,
 }
 
+impl Accesses<'_, '_> {
+    /// Notes a name of what an expression is, as it is known.
+    fn access(&mut self, object: &Expr, name: &str, line: usize) -> bool {
+        if let Some(path) = self.reader.absolute(object, self.bound) {
+            // All on the way are touched as well.
+            for (at, _) in name.match_indices('.').chain([(name.len(), "")]) {
+                note(&mut self.reader.found.named, &format!("{path}.{}", &name[..at]), line);
+            }
+            return true;
+        }
+        let known = self.reader.known(object, self.bound);
+        let found = &mut self.reader.found;
+        let (map, by) = match known {
+            Some(Known::Made(by)) => (&mut found.made, by),
+            Some(Known::Within(by)) => (&mut found.within, by),
+            _ => return false,
+        };
+        let (first, rest) = name.split_once('.').unwrap_or((name, ""));
+        map.entry((by.clone(), first.to_owned())).or_insert(line);
+        for name in rest.split('.').filter(|name| !name.is_empty()) {
+            found.within.entry((by.clone(), name.to_owned())).or_insert(line);
+        }
+        true
+    }
+
+    fn spelled(&mut self, spelled: &Spelled<'_>, line: usize) {
+        if spelled.object.is_some_and(|object| self.access(object, spelled.path, line)) {
+            return;
+        }
+        let found = &mut self.reader.found;
+        let map = if spelled.sets { &mut found.own } else { &mut found.spelled };
+        spelled.path.split('.').for_each(|name| note(map, name, line));
+    }
+}
+
 impl<'a> Visitor<'a> for Accesses<'_, '_> {
     fn visit_stmt(&mut self, statement: &'a Stmt) {
-        if !statement.is_function_def_stmt() {
-            visitor::walk_stmt(self, statement);
-        }
+        let Stmt::FunctionDef(function) = statement else { return visitor::walk_stmt(self, statement) };
+        function.decorator_list.iter().for_each(|decorator| self.visit_decorator(decorator));
+        function.parameters.iter().filter_map(|p| p.default()).for_each(|default| self.visit_expr(default));
     }
 
     fn visit_expr(&mut self, expr: &'a Expr) {
-        if let Expr::Attribute(attribute) = expr
-            && let Some(known) = self.reader.known(&attribute.value, self.bound)
-        {
-            let line = self.reader.module.line_column(attribute.attr.start().to_usize()).0;
-            let found = &mut self.reader.found;
-            let (map, by) = match known {
-                Known::Made(by) => (&mut found.made, by),
-                Known::Within(by) => (&mut found.within, by),
-                Known::Alias(_) | Known::Unclear => return visitor::walk_expr(self, expr),
-            };
-            map.entry((by, attribute.attr.to_string())).or_insert(line);
+        let line = |at: usize| self.reader.module.line_column(at).0;
+        match expr {
+            Expr::Attribute(attribute) => {
+                let line = line(attribute.attr.start().to_usize());
+                self.access(&attribute.value, &attribute.attr, line);
+            }
+            Expr::Call(_) | Expr::Subscript(_) | Expr::Compare(_) => {
+                let line = line(expr.start().to_usize());
+                for spelled in spelled(expr) {
+                    self.spelled(&spelled, line);
+                }
+                if let Some(path) = self.reader.absolute(expr, self.bound) {
+                    note(&mut self.reader.found.named, &path, line);
+                }
+                if let Expr::Call(call) = expr
+                    && let Some(callee) = self.reader.absolute(&call.func, self.bound)
+                {
+                    for name in call.arguments.keywords.iter().filter_map(|keyword| keyword.arg.as_ref()) {
+                        let call = (callee.clone(), name.to_string());
+                        self.reader.found.calls.entry(call).or_insert(line);
+                    }
+                }
+            }
+            _ => {}
         }
         visitor::walk_expr(self, expr);
     }
+}
+
+fn note(map: &mut BTreeMap<String, usize>, name: &str, line: usize) {
+    map.entry(name.to_owned()).or_insert(line);
 }
