@@ -380,22 +380,23 @@ fn the_tasks_own_patches_are_submissions_that_grade_as_they_must() {
 #[tokio::test(flavor = "current_thread")]
 async fn an_interrupted_attempt_leaves_nothing_and_the_same_command_makes_it_again() {
     let ground = ground();
-    // A pipe with a name: opened at both ends once the agent is at work.
+    // A pipe with a name: opened at both ends once the agent is at work. It lies where it is no part of what the agent is.
     let program = "
 import os, time
-if os.path.exists('/opt/agent/pipe'):
-    with open('/opt/agent/pipe', 'w') as pipe:
+if os.path.exists('/opt/agent/.git/pipe'):
+    with open('/opt/agent/.git/pipe', 'w') as pipe:
         pipe.write('at work')
     while True:
         time.sleep(600)
 open('made', 'w').close()
 ";
     ground.write("mine/mine.py", program);
-    ground.tool("mkfifo", &["-m", "666", "mine/pipe"]).exits(0);
+    ground.write("mine/.git/HEAD", "");
+    ground.tool("mkfifo", &["-m", "666", "mine/.git/pipe"]).exits(0);
     let args = ["attempt", "pack", "--agent", "command", "--command", "python {agent}/mine.py"];
     let args = [&args[..], &["--folder", "mine", "--json"]].concat();
     let running = Running::start(ground.path(), &args, &[]);
-    let pipe = ground.path().join("mine/pipe");
+    let pipe = ground.path().join("mine/.git/pipe");
     let said = tokio::task::spawn_blocking(move || std::fs::read_to_string(pipe)).await.unwrap().unwrap();
     assert_eq!(said, "at work");
     let pid = running.pid();
@@ -404,7 +405,7 @@ open('made', 'w').close()
     assert!(ended.err.ends_with("run the same command again to resume"), "{}", ended.err);
     no_process_of(ground.path()).await;
     assert_nothing_left(ground.path(), &[pid]);
-    std::fs::remove_file(ground.path().join("mine/pipe")).unwrap();
+    std::fs::remove_file(ground.path().join("mine/.git/pipe")).unwrap();
     let again = ground.infradev(&args).exits(0);
     assert!(again.err.contains("resuming run"), "{}", again.err);
     assert!(again.json()["submissions"][0]["patch_bytes"].as_u64().unwrap() > 0);
