@@ -314,7 +314,7 @@ fn a_rank_that_is_killed_while_it_answers_crashed_and_forged_nothing() {
     let judge = "\
 @case(worlds=[2], checks='numbers')
 def cut(worlds, rng):
-    worlds.open().observe('observe_lib.die_while_it_is_sent', mebibytes=200)
+    worlds.open().observe('observe_lib.die_while_it_is_sent', mebibytes=16)
 ";
     let (outcome, _, result) = one(judge, "");
     assert_eq!(result.tampering, []);
