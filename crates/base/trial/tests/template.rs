@@ -143,7 +143,7 @@ fn here<T>(work: impl Future<Output = T>) -> T {
 }
 
 fn timeouts() -> Timeouts {
-    Timeouts { collect: 30.0, case: 3.0, grace: 0.5, trial: 120.0 }
+    Timeouts { collect: 30.0, case: 3.0, grace: 3.0, trial: 120.0 }
 }
 
 async fn opened(ground: &Ground) -> Session {
