@@ -140,8 +140,7 @@ impl Session {
         args: &AgentArgs,
         model: Option<&str>,
     ) -> Result<(Installed, Option<Endpoint>), Failure> {
-        let known = infradev_agent::find(name, args.agents.as_deref())?;
-        let endpoint = endpoint(&known.spec, args, model, true)?;
+        let (known, endpoint) = asked(name, args, model, true)?;
         let say = |text: &str| self.progress.line(text);
         Ok((infradev_agent::install(&self.home, &known, args.folder.as_deref(), &say)?, endpoint))
     }
@@ -153,8 +152,7 @@ impl Session {
         args: &AgentArgs,
         model: Option<&str>,
     ) -> Result<(Installed, Option<Endpoint>), Failure> {
-        let known = infradev_agent::find(name, args.agents.as_deref())?;
-        let endpoint = endpoint(&known.spec, args, model, false)?;
+        let (known, endpoint) = asked(name, args, model, false)?;
         Ok((Installed::before(&known, args.folder.as_deref())?, endpoint))
     }
 
@@ -244,6 +242,18 @@ pub fn one<T>(folder: &Path, mut tasks: Vec<T>, id: impl Fn(&T) -> String) -> Re
         return Err(Failure::usage(message).hint(hint));
     }
     Ok(tasks.remove(0))
+}
+
+/// An agent by its name, and the endpoint of its model; whether a key is asked for is the caller's to say.
+fn asked(
+    name: &str,
+    args: &AgentArgs,
+    model: Option<&str>,
+    keyed: bool,
+) -> Result<(infradev_agent::KnownAgent, Option<Endpoint>), Failure> {
+    let known = infradev_agent::find(name, args.agents.as_deref())?;
+    let endpoint = endpoint(&known.spec, args, model, keyed)?;
+    Ok((known, endpoint))
 }
 
 /// The model's endpoint with its key; none for an agent that needs no model.
