@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use infradev_git::CommitInfo;
 use infradev_model::{Area, Kind};
-use infradev_patch::{Change, Patch, looks_like_test};
+use infradev_patch::{Change, Patch, is_collected, looks_like_test};
 
 /// Longest id that is made from a subject.
 const ID_LENGTH: usize = 48;
@@ -31,9 +31,7 @@ impl TestPart {
             if let Some(depth) = folders.iter().position(|part| *part == "tests" || *part == "test") {
                 roots.insert(parts[..=depth].join("/"));
             }
-            let name = parts[parts.len() - 1];
-            let is_test = name.starts_with("test_") && name.ends_with(".py") || name.ends_with("_test.py");
-            if is_test && file.change != Change::Delete {
+            if is_collected(&file.new_path) && file.change != Change::Delete {
                 official.insert(path.to_string());
             }
         }

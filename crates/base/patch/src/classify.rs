@@ -69,9 +69,14 @@ pub fn looks_like_test(path: &[u8]) -> bool {
     let name = file_name(path);
     let folders = &path[..path.len() - name.len()];
     name == b"conftest.py"
-        || name.starts_with(b"test_") && name.ends_with(b".py")
-        || name.ends_with(b"_test.py")
+        || is_collected(name)
         || folders.split(|&b| b == b'/').any(|folder| folder == b"tests" || folder == b"test")
+}
+
+/// pytest collects a file of this name where no setting of the project says otherwise (its `python_files`).
+pub fn is_collected(path: &[u8]) -> bool {
+    let name = file_name(path);
+    name.starts_with(b"test_") && name.ends_with(b".py") || name.ends_with(b"_test.py")
 }
 
 fn file_name(path: &[u8]) -> &[u8] {
@@ -102,6 +107,19 @@ mod tests {
     #[test]
     fn the_root_of_the_tree_is_not_taken_for_a_test_tree() {
         assert_eq!(TestPaths::new(&["."]).classify(b"pkg/a.py"), PathClass::Source);
+    }
+
+    #[test]
+    fn pytest_collects_files_by_their_own_name_and_not_by_their_folder() {
+        for (path, collected) in [
+            ("a/test_b.py", true),
+            ("b_test.py", true),
+            ("tests/conftest.py", false),
+            ("tests/a.py", false),
+            ("test_a.txt", false),
+        ] {
+            assert_eq!(is_collected(path.as_bytes()), collected, "{path}");
+        }
     }
 
     #[test]

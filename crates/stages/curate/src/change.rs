@@ -7,11 +7,12 @@ use infradev_git::{ChangedFile, Entry};
 use infradev_model::{
     Checks, Definitions, Device, Evidence, Facts, Hollowable, LeftOutBecause, Lines, Needs,
 };
+use infradev_patch::is_collected;
 use infradev_pycode::{Ask, DefinitionKind, Module, ParseError, Shape, Shapes};
 
 use crate::guess;
 use crate::message::Message;
-use crate::paths::{PathClass, classify, is_collected};
+use crate::paths::{PathClass, classify};
 
 /// More source files than this are no task but a reorganisation.
 pub const MOST_SOURCE_FILES: usize = 100;
@@ -69,8 +70,9 @@ impl<'a> Sorted<'a> {
     /// Why it is no candidate, as far as paths say so.
     pub fn left_out(&self, entry: &Entry) -> Option<LeftOutBecause> {
         let sources = self.of_class(PathClass::Source).count();
-        let tested =
-            self.of_class(PathClass::Test).any(|(path, file)| is_collected(path) && file.new_blob.is_some());
+        let tested = self
+            .of_class(PathClass::Test)
+            .any(|(path, file)| is_collected(path.as_bytes()) && file.new_blob.is_some());
         if entry.parents.is_empty() {
             Some(LeftOutBecause::NoParent)
         } else if self.files.is_empty() {
@@ -202,11 +204,11 @@ pub fn facts(sorted: &Sorted<'_>, message: &Message, blobs: &mut Blobs) -> Resul
         let mut tests = Differing::default();
         pair(path, file, &mut tests, blobs);
         let is_test = |(_, shape): &&(String, Shape)| is_function(shape) && simple(shape).starts_with("test");
-        if is_collected(path) {
+        if is_collected(path.as_bytes()) {
             tests_added += tests.added.iter().filter(is_test).count() as u32;
             tests_changed += tests.changed.iter().filter(is_test).count() as u32;
         }
-        let Some(blob) = file.new_blob.as_deref().filter(|_| is_collected(path)) else { continue };
+        let Some(blob) = file.new_blob.as_deref().filter(|_| is_collected(path.as_bytes())) else { continue };
         let differing = tests.added.iter().chain(&tests.changed);
         let names: HashSet<String> =
             differing.filter(|(_, s)| is_function(s)).map(|(_, s)| s.qualified_name.clone()).collect();

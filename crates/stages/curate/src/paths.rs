@@ -76,12 +76,6 @@ pub fn classify(path: &str) -> PathClass {
     }
 }
 
-/// Whether pytest collects a file of this name.
-pub fn is_collected(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    name.starts_with("test_") && name.ends_with(".py") || name.ends_with("_test.py")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,7 +10,7 @@ use infradev_model::{
     AcceptanceSpec, Area, BaseSource, Class, Classified, Contract, Digest, EnvironmentSpec, Kind, Limits,
     PublicTask, SealedTask, TASK_SCHEMA, TaskSpec, Tests, Timeouts, is_tree_path,
 };
-use infradev_patch::{Change, Patch, PathClass, TestPaths, looks_like_test};
+use infradev_patch::{Change, Patch, PathClass, TestPaths, is_collected, looks_like_test};
 
 /// The id of a branch's task.
 const ID: &str = "change";
@@ -236,11 +236,6 @@ fn tracked(repo: &Repo, head: &CommitId, patch: &Patch) -> Result<BTreeSet<Strin
     Ok(there)
 }
 
-fn is_test_file(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    name.starts_with("test_") && name.ends_with(".py") || name.ends_with("_test.py")
-}
-
 /// The test files to run, and the single cases where some were named.
 fn tests(
     ask: &ChangeAsk,
@@ -251,8 +246,8 @@ fn tests(
         .files
         .iter()
         .filter(|file| file.change != Change::Delete)
+        .filter(|file| is_collected(&file.new_path))
         .filter_map(|file| std::str::from_utf8(&file.new_path).ok())
-        .filter(|path| is_test_file(path))
         .map(str::to_string)
         .collect();
     let mut only = BTreeSet::new();
@@ -271,7 +266,9 @@ fn tests(
         let below = format!("{path}/");
         let found: Vec<String> = there
             .iter()
-            .filter(|file| *file == path || (path == "." || file.starts_with(&below)) && is_test_file(file))
+            .filter(|file| {
+                *file == path || (path == "." || file.starts_with(&below)) && is_collected(file.as_bytes())
+            })
             .cloned()
             .collect();
         if found.is_empty() || !is_tree_path(path) {
