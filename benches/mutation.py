@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shutil
 import sqlite3
 import subprocess
@@ -28,6 +29,8 @@ TOOLS = ["mutmut==3.8.1", "cosmic-ray==8.7.0", "pytest==9.2.0"]
 WORKERS = 2
 #: cosmic-ray starts pytest, and imports torch, for each mutant.
 SAMPLE = 12
+#: Of one process of mutmut or plain pytest: a mutant may take all there is, and infradev caps it by itself.
+MOST_BYTES = 8 << 30
 
 MUTMUT = '[tool.mutmut]\nsource_paths = ["tinylayers/"]\npytest_add_cli_args_test_selection = ["tests/"]\n'
 COSMIC_RAY = """[cosmic-ray]
@@ -114,6 +117,11 @@ def environment() -> dict[str, str]:
     return {**kept, **THREADS}
 
 
+def cap_memory() -> None:
+    """In a child, before it becomes the tool. RLIMIT_DATA counts private writable memory, since Linux 4.7 mapped too."""
+    resource.setrlimit(resource.RLIMIT_DATA, (MOST_BYTES, MOST_BYTES))
+
+
 def copy(into: Path, python: Path) -> Path:
     shutil.copytree(FIXTURE, into, ignore=shutil.ignore_patterns("__pycache__"))
     subprocess.run([python, "-m", "compileall", "-q", "."], cwd=into, check=True, env=environment())
@@ -139,7 +147,8 @@ def repository(into: Path) -> Path:
 def run_mutmut(folder: Path, bin: Path) -> tuple[float, list[list[Any]]]:
     (folder / "pyproject.toml").write_text(MUTMUT)
     begin = time.monotonic()
-    ran = subprocess.run([bin / "mutmut", "run", "--max-children", str(WORKERS)], cwd=folder, env=environment(), capture_output=True)
+    command = [bin / "mutmut", "run", "--max-children", str(WORKERS)]
+    ran = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, preexec_fn=cap_memory)
     wall = time.monotonic() - begin
     if ran.returncode != 0:
         sys.exit(f"mutmut ended with {ran.returncode}:\n{ran.stdout.decode(errors='replace')[-2000:]}{ran.stderr.decode()[-2000:]}")
@@ -205,7 +214,8 @@ def run_naive(scratch: Path, bin: Path, mutants: list[tuple[str, str | None]]) -
 
     def part(number: int) -> list[int]:
         mine = json.dumps(mutants[number::WORKERS]).encode()
-        ran = subprocess.run([bin / "python", "-c", NAIVE], cwd=folder, env=environment(), input=mine, check=True, capture_output=True)
+        command = [bin / "python", "-c", NAIVE]
+        ran = subprocess.run(command, cwd=folder, env=environment(), input=mine, check=True, capture_output=True, preexec_fn=cap_memory)
         return json.loads(ran.stdout)
 
     with ThreadPoolExecutor(WORKERS) as pool:

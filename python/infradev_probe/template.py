@@ -209,6 +209,9 @@ class Template(Official):
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, None]:
         files = self._become_rank(self._forked())
+        # Who tries a variant asks which case rejects it and by what exception, which the sensors tell. pytest's own account of it
+        # parses every file of the traceback anew.
+        session.config.option.tbstyle = "no"
         self._files, self._known = files, {}
         self._places = {file: place for file, place in self._places.items() if file in files}
         self._tell_collected([item for item in session.items if self._below(str(item.path))])

@@ -1,8 +1,8 @@
 """Which modules of a change import, in base's tree, in golden's and in golden's made hollow.
 
 Reads a list of JSON documents, one a line: {"what", "base", "golden", "hollow": {variant: folder}, "modules": [path]}. Imports
-torch once and forks a process for each tree, so that each has its own modules. Prints one JSON document a change: for each tree
-the modules that import, and of the others why not.
+torch, and what else is there of the packages that take long, once, and forks a process for each tree, so that each has its own
+modules. Prints one JSON document a change: for each tree the modules that import, and of the others why not.
 """
 
 from __future__ import annotations
@@ -13,9 +13,19 @@ import os
 import shutil
 import sys
 import traceback
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
-import torch  # noqa: F401  (what takes time to import is imported once)
+# What takes time to import is imported once. Without torch there is nothing to be asked; the others are a change's own affair.
+import torch  # noqa: F401
+
+for package in ("numpy", "transformers", "ray", "tensordict", "datasets", "accelerate", "peft", "hydra", "omegaconf"):
+    try:
+        importlib.import_module(package)
+    except ImportError:
+        continue
 
 
 def name_of(path: str) -> str:
@@ -29,7 +39,6 @@ def imported(tree: str, modules: list[str]) -> dict[str, str | None]:
     child = os.fork()
     if child == 0:
         os.close(read)
-        sys.dont_write_bytecode = True
         sys.path.append(tree)
         os.chdir(tree)
         # What modules print on import is no answer.
@@ -58,14 +67,29 @@ def imported(tree: str, modules: list[str]) -> dict[str, str | None]:
     return json.loads(answer)
 
 
+def lay(folder: str, tree: str) -> None:
+    """Put the files of a folder in the place of a tree's. What was compiled of those goes: its age and size could be the same."""
+    shutil.copytree(folder, tree, dirs_exist_ok=True)
+    for file in Path(folder).rglob("*.py"):
+        place = Path(tree, file.relative_to(folder))
+        for compiled in place.parent.glob(f"__pycache__/{place.stem}.*.pyc"):
+            compiled.unlink()
+
+
+def answer(one: dict[str, Any]) -> dict[str, Any]:
+    trees = {"base": imported(one["base"], one["modules"]), "golden": imported(one["golden"], one["modules"])}
+    for variant, folder in one["hollow"].items():
+        lay(folder, one["golden"])
+        trees[variant] = imported(one["golden"], one["modules"])
+    return {"what": one["what"], "trees": trees}
+
+
 def main() -> None:
-    for line in Path(sys.argv[1]).read_text(encoding="utf-8").splitlines():
-        one = json.loads(line)
-        trees = {"base": imported(one["base"], one["modules"]), "golden": imported(one["golden"], one["modules"])}
-        for variant, folder in one["hollow"].items():
-            shutil.copytree(folder, one["golden"], dirs_exist_ok=True)
-            trees[variant] = imported(one["golden"], one["modules"])
-        print(json.dumps({"what": one["what"], "trees": trees}), flush=True)
+    sys.dont_write_bytecode = False
+    changes = [json.loads(line) for line in Path(sys.argv[1]).read_text(encoding="utf-8").splitlines()]
+    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("fork")) as pool:
+        for found in pool.map(answer, changes):
+            print(json.dumps(found), flush=True)
 
 
 main()

@@ -128,8 +128,6 @@ impl<'a> Funnel<'a> {
         }
         let (mutants, anew, queue) = (RefCell::new(mutants), RefCell::new(anew), RefCell::new(open));
         let trying = Trying { task: &self.ready.task, control: &control, seed: SEED };
-        let official = control.suites.iter().filter(|suite| suite.suite == Suite::Official);
-        let worlds: Vec<u32> = official.map(|suite| suite.world).collect();
         let work = async |place: Place| {
             // As a whole: slot, GPUs and folder stay until the session is closed.
             let Place { mut session, held } = place;
@@ -138,7 +136,7 @@ impl<'a> Funnel<'a> {
                 let key = self.key.clone();
                 match next {
                     Open::Mutant(candidate) => {
-                        session.warm(&worlds, &self.followed, &self.ready.task.public.spec.timeouts).await?;
+                        self.warm(&mut session).await?;
                         let record = trying.mutant(&mut session, candidate).await?;
                         mutants.borrow_mut().add(Finished { key, record: record.clone() })?;
                         let done = mutants.borrow().records.len();
@@ -243,7 +241,12 @@ impl<'a> Funnel<'a> {
             .and_then(|bytes| serde_json::from_slice(&bytes).ok())
             .filter(|control: &Control| control.key.as_ref() == Some(&self.key));
         let sessions = self.executor.slot_count().min(open.max(1));
-        let others = try_join_all((1..sessions).map(|number| self.place(number)));
+        // While the first tells what golden does, the others come to where mutants begin.
+        let others = try_join_all((1..sessions).map(async |number| {
+            let mut place = self.place(number).await?;
+            self.warm(&mut place.session).await?;
+            Ok::<_, FunnelError>(place)
+        }));
         let first = async {
             if let Some(control) = stored {
                 let place = if open > 0 { Some(self.place(0).await?) } else { None };
@@ -273,6 +276,12 @@ impl<'a> Funnel<'a> {
         let world = spec.worlds.first().copied().unwrap_or(1);
         session.prime(world, &spec.timeouts).await?;
         Ok(Place { session, held: (slot, staging) })
+    }
+
+    /// Has a template for every world size of the task, where its tests allow one.
+    async fn warm(&self, session: &mut Session) -> Result<(), TrialError> {
+        let spec = &self.ready.task.public.spec;
+        session.warm(&spec.worlds, &self.followed, &spec.timeouts).await
     }
 
     async fn control(&self, place: &mut Place) -> Result<Control, FunnelError> {
