@@ -80,6 +80,9 @@ pub fn details(document: &AttemptDocument) -> String {
                 own.input, own.output, counted.input, counted.output
             ));
         }
+        if let Some(why) = record.trajectory.as_ref().and_then(|trajectory| trajectory.error.as_ref()) {
+            said.push(why.clone());
+        }
         if let Some(skill) = &record.skill {
             said.push(match (skill.by, skill.opened) {
                 (SkillBy::Appended, _) => format!("skill {}: part of the prompt", skill.name),
