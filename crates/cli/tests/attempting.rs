@@ -8,6 +8,7 @@ use std::path::Path;
 
 use ground::{Ground, repository};
 use harm::{Running, assert_nothing_left, no_process_of};
+use infradev_model::atif::Trajectory;
 use nix::sys::signal::Signal;
 use scripted::{Model, RIGHT, attempt, ground, kept, verdict};
 use serde_json::{Value, json};
@@ -46,6 +47,10 @@ fn an_agent_whose_model_hangs_is_timed_out_and_what_it_had_written_is_captured()
     assert_eq!(record["ending"], "timed_out", "{record:#}");
     assert_eq!(record["metered"]["tokens"]["input"], 100, "what was answered by then is counted");
     assert!(kept(&ground, &document, "patch.diff").contains("+half"));
+    let trajectory = kept(&ground, &document, "trajectory.json");
+    let trajectory = Trajectory::parse("trajectory.json", trajectory.as_bytes()).unwrap();
+    let called = trajectory.steps[1].tool_calls.as_ref().unwrap();
+    assert_eq!(called[0].arguments["command"], "echo half > half.txt");
     drop(model);
     assert_nothing_left(ground.path(), &[]);
 }
