@@ -195,6 +195,39 @@ print(urllib.request.urlopen(asked).read())
 }
 
 #[test]
+fn malformed_events_and_half_a_line_at_the_end_are_counted_and_cost_nothing_else() {
+    let ground = ground();
+    let agent = r#"
+schema = 1
+name = "teller"
+version = "1"
+[install]
+folder = "mine"
+[run]
+command = ["python", "{agent}/tell.py"]
+output = "codex-jsonl"
+"#;
+    let program = r#"
+print('{"type": "turn.started"}\nno event\n{"type": "of tomorrow"}\n{"type": "item.completed", "item": {"id": "i", '
+      '"type": "agent_message", "text": "I am done."}}\n[]\n{"type": "turn.completed"}\n{"type": "tur', end='')
+"#;
+    ground.write("teller.toml", agent);
+    ground.write("mine/tell.py", program);
+    let (record, document) = attempt(&ground, &["--agent", "teller.toml"], 0);
+    assert_eq!(record["ending"], "finished", "{record:#}");
+    let shown =
+        json!({"steps": 2, "events": 4, "malformed": 2, "cut_off": true, "not_shown": {"of tomorrow": 1}});
+    assert_eq!(record["trajectory"], shown);
+    let text = kept(&ground, &document, "trajectory.json");
+    let trajectory = Trajectory::parse("trajectory.json", text.as_bytes()).unwrap();
+    assert_eq!(trajectory.steps[1].message, "I am done.");
+    let notes = "2 lines of the log are no events; the log ends in the middle of an event; in no step: of tomorrow (1)";
+    assert_eq!(trajectory.notes.as_deref(), Some(notes));
+    let said = ground.infradev(&["run", "show", document["run"].as_str().unwrap()]).exits(0).out;
+    assert!(said.contains("2 lines of its log are no events"), "{said}");
+}
+
+#[test]
 fn neither_probes_nor_golden_nor_official_tests_nor_the_hosts_folders_are_in_view() {
     let ground = ground();
     let program = "
