@@ -397,6 +397,9 @@ fn causes(error: &dyn std::error::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead, BufReader, Read, Write};
+    use std::os::unix::net::UnixStream;
+
     use super::*;
 
     #[test]
@@ -433,6 +436,31 @@ mod tests {
         assert_eq!(asked(Method::POST, "http://127.0.0.1:8472/v1/messages"), None);
         assert_eq!(asked(Method::CONNECT, "127.0.0.1:8472"), None, "a tunnel to the proxy itself");
         assert!(asked(Method::CONNECT, "127.0.0.1:22").is_some());
+    }
+
+    #[test]
+    fn a_tunnel_to_the_proxy_itself_leads_to_the_proxy_and_one_elsewhere_nowhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = std::fs::File::create(folder.path().join("requests.jsonl")).unwrap();
+        let tally = Arc::new(Tally::new(log, None, None));
+        let proxy = Proxy::start(None, folder.path(), Arc::clone(&tally)).unwrap();
+        let asked = |target: &str| {
+            let mut stream = UnixStream::connect(&proxy.socket).unwrap();
+            write!(stream, "CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n").unwrap();
+            let mut answer = BufReader::new(stream.try_clone().unwrap());
+            let mut head = String::new();
+            while !head.ends_with("\r\n\r\n") && answer.read_line(&mut head).unwrap() > 0 {}
+            if head.starts_with("HTTP/1.1 200") {
+                write!(stream, "GET /v1/files HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
+                answer.read_to_string(&mut head).unwrap();
+            }
+            head
+        };
+        let through = asked("127.0.0.1:8472");
+        assert!(through.starts_with("HTTP/1.1 200") && through.contains("404 Not Found"), "{through}");
+        assert!(asked("github.com:443").starts_with("HTTP/1.1 403"));
+        let targets: Vec<String> = tally.result().1.into_iter().map(|lookup| lookup.target).collect();
+        assert_eq!(targets, ["github.com:443"]);
     }
 
     #[test]
