@@ -1,3 +1,4 @@
+# make agents  every shipped agent on the scripted model, OpenHands among them (0.6 GB, Python 3.12)
 # make demo    set up, accept the core tasks, grade golden, base, hollow and every adversarial patch, check the verdicts
 # make test    set up, check, run every test
 # make check   formatting, lints, schemas, docs, licences
@@ -12,7 +13,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: upstream hollow-survey curation help setup demo test test-rust test-python kill-test check bench docs install
+.PHONY: agents upstream hollow-survey curation help setup demo test test-rust test-python kill-test check bench docs install
 
 IN := source tools/env.sh
 
@@ -43,6 +44,11 @@ test-python:
 	@tools/setup.sh tests
 	$(IN)
 	.tools/kit-tests/bin/python -m pytest -q -p no:cacheprovider -o asyncio_default_fixture_loop_scope=function python/tests
+
+agents:
+	@tools/setup.sh agents
+	$(IN)
+	INFRADEV_OPENHANDS=1 cargo test --package infradev-cli --test agents
 
 kill-test:
 	@tools/setup.sh

@@ -6,6 +6,7 @@
     make bench BENCH=supervisor   the harness's own CPU, as a share of all
     make bench BENCH=memory       the harness's memory with 100,000 cases reported
     make bench BENCH=mutation     seconds a mutant against mutmut and cosmic-ray, and of mutants that need 2 ranks
+    make bench BENCH=log          an agent's log of 200 MB into its trajectory: rate and memory
     make bench BENCH=start        from the workspace being ready to the first case, in an environment that was used before
 """
 
@@ -173,6 +174,18 @@ class Bench:
             ],
         )
 
+    def log(self) -> None:
+        kept = self.scratch / "log-read.txt"
+        test = ["cargo", "test", "--release", "--quiet", "--package", "infradev-agent", "a_long_log"]
+        variables = {**os.environ, "INFRADEV_LOG_MB": "200", "INFRADEV_LOG_READ": str(kept)}
+        subprocess.run(test, cwd=ROOT, check=True, env=variables, stdout=subprocess.DEVNULL)
+        rate, grown, length, seconds = kept.read_text().split()
+        show(
+            f"A log of {int(length) / 1e6:.0f} MB into its trajectory",
+            ("", "found", "target"),
+            [("rate", f"{rate} MB/s", "> 100 MB/s"), ("memory beside", f"{int(grown) / 1024:.0f} MiB", "< 64 MiB"), ("wall", f"{seconds} s", "")],
+        )
+
     def mutation(self) -> None:
         mutation.mutation(self.infradev, self.scratch, min(self.pairs, 3), show)
 
@@ -199,7 +212,7 @@ def spread(seconds: list[float]) -> tuple[str, str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", metavar="PART", help="overhead, start, supervisor, memory, ratio, mutation [default: all]")
+    parser.add_argument("parts", nargs="*", metavar="PART", help="overhead, start, supervisor, memory, log, ratio, mutation [default: all]")
     parser.add_argument("--infradev", type=Path, required=True, help="the program, a release build")
     parser.add_argument("--home", type=Path, default=ROOT / "target/bench", help="where runs are kept [default: target/bench]")
     parser.add_argument("--pairs", type=int, default=5, help="pairs of runs for a ratio [default: 5]")
@@ -207,7 +220,7 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=100_000, help="cases for the harness's memory [default: 100000]")
     parser.add_argument("--worlds", type=int, nargs="*", default=[], help="only these world sizes of core's [default: all]")
     options = parser.parse_args()
-    known = {name: getattr(Bench, name) for name in ("overhead", "start", "supervisor", "memory", "ratio", "mutation")}
+    known = {name: getattr(Bench, name) for name in ("overhead", "start", "supervisor", "memory", "log", "ratio", "mutation")}
     parts = options.parts or list(known)
     for part in parts:
         if part not in known:

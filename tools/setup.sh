@@ -16,7 +16,7 @@ missing ip && packages+=(iproute2)            # a network namespace a rank, for 
 missing git && packages+=(git)
 missing cc && packages+=(gcc libc6-dev)       # linking
 if [ "${1:-}" = agents ]; then
-    # Coding agents of npm: tests of attempts install Claude Code and Codex (0.8 GB) once, into target/test-agents.
+    # Coding agents of npm: tests of attempts install Claude Code, Codex, Gemini CLI and Qwen Code (1 GB) once, into target/test-agents.
     missing node && packages+=(nodejs)
     missing npm && packages+=(npm)
 fi

@@ -6,26 +6,12 @@ mod scripted;
 
 use std::path::Path;
 
-use ground::{Ground, Said, repository};
+use ground::{Ground, repository};
 use harm::{Running, assert_nothing_left, no_process_of};
+use infradev_model::atif::Trajectory;
 use nix::sys::signal::Signal;
-use scripted::{Model, ground};
+use scripted::{Model, RIGHT, attempt, ground, kept, verdict};
 use serde_json::{Value, json};
-
-/// What an agent does that is right.
-const RIGHT: &str =
-    "printf '\\n\\ndef triple(x):\\n    return 3 * x\\n' >> toy/model.py && python -m pytest -q";
-
-const KEY: &str = "the-real-key";
-
-/// Has an agent attempt the task; gives the one submission.
-fn attempt(ground: &Ground, args: &[&str], code: i32) -> (Value, Value) {
-    let all: Vec<&str> = ["attempt", "pack", "--json"].iter().chain(args).copied().collect();
-    let keys = [("ANTHROPIC_API_KEY", KEY), ("OPENAI_API_KEY", KEY)];
-    let said: Said = ground.tool_with(&keys, env!("CARGO_BIN_EXE_infradev"), &all).exits(code);
-    let document = said.json();
-    (document["submissions"][0].clone(), document)
-}
 
 /// The same for a program of ours.
 fn attempt_by(ground: &Ground, program: &str, more: &[&str]) -> Value {
@@ -35,66 +21,6 @@ fn attempt_by(ground: &Ground, program: &str, more: &[&str]) -> Value {
     // Shown where an assertion on the record fails.
     record["its words"] = kept(ground, &document, "agent.err").into();
     record
-}
-
-/// Verdict of what an attempt's run left for grading.
-fn verdict(ground: &Ground, document: &Value) -> String {
-    let predictions = document["predictions"].as_str().unwrap();
-    let predictions = predictions.replace("HERE", ground.path().to_str().unwrap());
-    let graded = ground.infradev(&["grade", "pack", "--patches", &predictions, "--json"]).exits(0).json();
-    graded["submissions"][0]["verdict"].as_str().unwrap().to_string()
-}
-
-fn kept(ground: &Ground, document: &Value, name: &str) -> String {
-    let folder = document["submissions"][0]["folder"].as_str().unwrap();
-    ground.read(&format!("home/runs/{}/{folder}/{name}", document["run"].as_str().unwrap()))
-}
-
-/// An agent makes golden's change by calls of its own tool, and its patch is resolved.
-fn makes_the_change(agent: &str, base: &str, header: &str, tokens: &Value) {
-    let ground = ground();
-    let model = Model::playing(&ground, &json!([{"shell": RIGHT}, {"done": "Added triple."}]));
-    let url = format!("{}{base}", model.url());
-    let args = ["--agent", agent, "--model", "scripted", "--base-url", &url, "--timeout", "240"];
-    let (record, document) = attempt(&ground, &args, 0);
-    assert_eq!(record["ending"], "finished", "{record:#}");
-    assert_eq!(record["lookups"], json!([]), "what it asks for by itself is switched off");
-    assert_eq!(record["left_running"], json!([]));
-    assert_eq!(record["metered"]["requests"], 2);
-    assert_eq!(record["metered"]["unmetered"], 0);
-    assert_eq!(record["metered"]["tokens"], *tokens);
-    if let Some(own) = record.get("own_tokens") {
-        assert_eq!(own, tokens, "by the agent's own count");
-    }
-    assert_eq!(record.get("own_tokens").is_some(), agent != "mini-swe-agent");
-    let asked = model.asked();
-    assert_eq!(asked.len(), 2);
-    for request in &asked {
-        assert_eq!(request["headers"][header].as_str().unwrap().trim_start_matches("Bearer "), KEY);
-        assert!(request.to_string().contains("Make this change in the source tree"), "the prompt is in it");
-    }
-    for name in ["agent.log", "agent.err", "requests.jsonl"] {
-        assert!(!kept(&ground, &document, name).contains(KEY), "the key stays outside: {name}");
-    }
-    assert_eq!(verdict(&ground, &document), "resolved");
-}
-
-#[test]
-fn claude_code_makes_the_change_on_a_scripted_model_and_is_resolved() {
-    let tokens = json!({"input": 200, "cached": 80, "output": 20, "reasoning": 0});
-    makes_the_change("claude-code", "", "x-api-key", &tokens);
-}
-
-#[test]
-fn codex_makes_the_change_on_a_scripted_model_and_is_resolved() {
-    let tokens = json!({"input": 200, "cached": 80, "output": 20, "reasoning": 6});
-    makes_the_change("codex", "/v1", "authorization", &tokens);
-}
-
-#[test]
-fn mini_swe_agent_makes_the_change_on_a_scripted_model_and_is_resolved() {
-    let tokens = json!({"input": 200, "cached": 80, "output": 20, "reasoning": 6});
-    makes_the_change("mini-swe-agent", "/v1", "authorization", &tokens);
 }
 
 #[test]
@@ -121,6 +47,10 @@ fn an_agent_whose_model_hangs_is_timed_out_and_what_it_had_written_is_captured()
     assert_eq!(record["ending"], "timed_out", "{record:#}");
     assert_eq!(record["metered"]["tokens"]["input"], 100, "what was answered by then is counted");
     assert!(kept(&ground, &document, "patch.diff").contains("+half"));
+    let trajectory = kept(&ground, &document, "trajectory.json");
+    let trajectory = Trajectory::parse("trajectory.json", trajectory.as_bytes()).unwrap();
+    let called = trajectory.steps[1].tool_calls.as_ref().unwrap();
+    assert_eq!(called[0].arguments["command"], "echo half > half.txt");
     drop(model);
     assert_nothing_left(ground.path(), &[]);
 }
@@ -262,6 +192,39 @@ print(urllib.request.urlopen(asked).read())
         "no key is set for it, and the placeholder stays here"
     );
     assert_eq!(record["metered"]["tokens"]["reasoning"], 3, "an answer in one piece is metered too");
+}
+
+#[test]
+fn malformed_events_and_half_a_line_at_the_end_are_counted_and_cost_nothing_else() {
+    let ground = ground();
+    let agent = r#"
+schema = 1
+name = "teller"
+version = "1"
+[install]
+folder = "mine"
+[run]
+command = ["python", "{agent}/tell.py"]
+output = "codex-jsonl"
+"#;
+    let program = r#"
+print('{"type": "turn.started"}\nno event\n{"type": "of tomorrow"}\n{"type": "item.completed", "item": {"id": "i", '
+      '"type": "agent_message", "text": "I am done."}}\n[]\n{"type": "turn.completed"}\n{"type": "tur', end='')
+"#;
+    ground.write("teller.toml", agent);
+    ground.write("mine/tell.py", program);
+    let (record, document) = attempt(&ground, &["--agent", "teller.toml"], 0);
+    assert_eq!(record["ending"], "finished", "{record:#}");
+    let shown =
+        json!({"steps": 2, "events": 4, "malformed": 2, "cut_off": true, "not_shown": {"of tomorrow": 1}});
+    assert_eq!(record["trajectory"], shown);
+    let text = kept(&ground, &document, "trajectory.json");
+    let trajectory = Trajectory::parse("trajectory.json", text.as_bytes()).unwrap();
+    assert_eq!(trajectory.steps[1].message, "I am done.");
+    let notes = "2 lines of the log are no events; the log ends in the middle of an event; in no step: of tomorrow (1)";
+    assert_eq!(trajectory.notes.as_deref(), Some(notes));
+    let said = ground.infradev(&["run", "show", document["run"].as_str().unwrap()]).exits(0).out;
+    assert!(said.contains("2 lines of its log are no events"), "{said}");
 }
 
 #[test]

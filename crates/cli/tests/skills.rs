@@ -71,6 +71,16 @@ fn claude_code_finds_a_skill_in_its_own_folder_and_the_record_says_whether_it_op
 }
 
 #[test]
+fn gemini_cli_finds_a_skill_in_its_own_folder_and_the_record_says_whether_it_opened_it() {
+    finds_it("gemini-cli", "", "~/.gemini/skills");
+}
+
+#[test]
+fn qwen_code_finds_a_skill_in_its_own_folder_and_the_record_says_whether_it_opened_it() {
+    finds_it("qwen-code", "/v1", "~/.qwen/skills");
+}
+
+#[test]
 fn codex_finds_a_skill_in_its_own_folder_and_the_record_says_whether_it_opened_it() {
     finds_it("codex", "/v1", "~/.codex/skills");
 }

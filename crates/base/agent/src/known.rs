@@ -7,11 +7,14 @@ use infradev_model::AgentSpec;
 use crate::error::AgentError;
 
 /// The shipped files.
-const SHIPPED: [(&str, &str); 4] = [
+const SHIPPED: [(&str, &str); 7] = [
     ("claude-code", include_str!("../../../../agents/claude-code.toml")),
     ("codex", include_str!("../../../../agents/codex.toml")),
     ("command", include_str!("../../../../agents/command.toml")),
+    ("gemini-cli", include_str!("../../../../agents/gemini-cli.toml")),
     ("mini-swe-agent", include_str!("../../../../agents/mini-swe-agent.toml")),
+    ("openhands", include_str!("../../../../agents/openhands.toml")),
+    ("qwen-code", include_str!("../../../../agents/qwen-code.toml")),
 ];
 
 /// An agent's file, read.

@@ -4,9 +4,12 @@
 //! may reach is its model's endpoint, through a proxy of ours that holds the key, counts tokens and writes down what else was
 //! asked for. Nothing here knows of tasks, patches or grades.
 
+mod ending;
 mod error;
+mod hosted;
 mod install;
 mod known;
+mod log;
 mod meter;
 mod output;
 mod proxy;
@@ -14,6 +17,7 @@ mod relay;
 mod run;
 mod skill;
 mod tally;
+mod trajectory;
 
 pub use error::AgentError;
 pub use install::{Installed, install};

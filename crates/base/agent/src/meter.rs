@@ -25,6 +25,8 @@ pub(crate) fn wire_of(path: &str) -> Option<Wire> {
         Some(Wire::OpenaiResponses)
     } else if path.ends_with("/chat/completions") {
         Some(Wire::OpenaiChat)
+    } else if path.ends_with(":generateContent") || path.ends_with(":streamGenerateContent") {
+        Some(Wire::GeminiGenerate)
     } else {
         None
     }
@@ -103,6 +105,7 @@ impl Reader {
             // `response.completed`, `.incomplete` and `.failed` hold the whole answer.
             Wire::OpenaiResponses => self.responses(&event["response"]),
             Wire::OpenaiChat => self.chat(event),
+            Wire::GeminiGenerate => self.gemini(event),
         }
     }
 
@@ -111,6 +114,11 @@ impl Reader {
             Wire::AnthropicMessages => self.anthropic(answer),
             Wire::OpenaiResponses => self.responses(answer),
             Wire::OpenaiChat => self.chat(answer),
+            // A stream that was not asked for as events is a list of its parts.
+            Wire::GeminiGenerate => match answer.as_array() {
+                Some(parts) => parts.iter().for_each(|part| self.gemini(part)),
+                None => self.gemini(answer),
+            },
         }
     }
 
@@ -155,17 +163,39 @@ impl Reader {
 
     fn chat(&mut self, part: &Value) {
         self.found.refused |= part["choices"][0]["finish_reason"] == "content_filter";
-        let usage = &part["usage"];
+        self.found.tokens = usage_of_chat(&part["usage"]).or(self.found.tokens);
+    }
+
+    /// Usage as `generateContent` tells it: prompts with cached tokens, thoughts beside the answer, in a stream the sum so far.
+    fn gemini(&mut self, part: &Value) {
+        let finish = part["candidates"][0]["finishReason"].as_str().unwrap_or_default();
+        self.found.refused |= BLOCKED.contains(&finish) || part["promptFeedback"]["blockReason"].is_string();
+        let usage = &part["usageMetadata"];
         if usage.is_object() {
+            let reasoning = count(&usage["thoughtsTokenCount"]);
             self.found.tokens = Some(Tokens {
-                input: count(&usage["prompt_tokens"]),
-                cached: count(&usage["prompt_tokens_details"]["cached_tokens"]),
+                input: count(&usage["promptTokenCount"]) + count(&usage["toolUsePromptTokenCount"]),
+                cached: count(&usage["cachedContentTokenCount"]),
                 written: 0,
-                output: count(&usage["completion_tokens"]),
-                reasoning: count(&usage["completion_tokens_details"]["reasoning_tokens"]),
+                output: count(&usage["candidatesTokenCount"]) + reasoning,
+                reasoning,
             });
         }
     }
+}
+
+/// Ends of an answer of Gemini's that the model's host cut off for what it says.
+const BLOCKED: [&str; 4] = ["SAFETY", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"];
+
+/// Usage as chat completions tell it; none where they do not.
+pub(crate) fn usage_of_chat(usage: &Value) -> Option<Tokens> {
+    usage.is_object().then(|| Tokens {
+        input: count(&usage["prompt_tokens"]),
+        cached: count(&usage["prompt_tokens_details"]["cached_tokens"]),
+        written: 0,
+        output: count(&usage["completion_tokens"]),
+        reasoning: count(&usage["completion_tokens_details"]["reasoning_tokens"]),
+    })
 }
 
 fn count(value: &Value) -> u64 {
@@ -230,6 +260,20 @@ mod tests {
     }
 
     #[test]
+    fn geminis_thoughts_count_as_part_of_the_answer_in_a_stream_a_list_and_one_piece() {
+        let part = "{\"candidates\":[{}],\"usageMetadata\":{\"promptTokenCount\":9,\"cachedContentTokenCount\":4,\
+            \"candidatesTokenCount\":2,\"thoughtsTokenCount\":3}}";
+        let first = "{\"candidates\":[{}],\"usageMetadata\":{\"promptTokenCount\":9}}";
+        let text = format!("data: {first}\r\n\r\ndata: {part}\r\n\r\n");
+        assert_eq!(stream(Wire::GeminiGenerate, &text).tokens, tokens(9, 4, 5, 3));
+        for text in [part.to_owned(), format!("[{first},\n{part}]")] {
+            assert_eq!(read(Wire::GeminiGenerate, "application/json", &text, 5).tokens, tokens(9, 4, 5, 3));
+        }
+        let blocked = "data: {\"candidates\":[{\"finishReason\":\"SAFETY\"}]}\n\n";
+        assert!(stream(Wire::GeminiGenerate, blocked).refused);
+    }
+
+    #[test]
     fn an_answer_in_one_piece_is_read_too_and_one_that_tells_nothing_is_known_as_such() {
         let text = "{\"usage\":{\"input_tokens\":3,\"output_tokens\":4}}";
         assert_eq!(read(Wire::AnthropicMessages, "application/json", text, 5).tokens, tokens(3, 0, 4, 0));
@@ -248,7 +292,7 @@ mod tests {
         fn any_bytes_in_any_pieces_are_read_alike(
             lines in proptest::collection::vec("(data: ?)?(\\{\"usage\":\\{\"(in|out)put_tokens\":[0-9]{1,3}\\}\\}|.{0,20})", 0..8),
             step in 1usize..40,
-            wire in proptest::sample::select(vec![Wire::AnthropicMessages, Wire::OpenaiResponses, Wire::OpenaiChat]),
+            wire in proptest::sample::select(vec![Wire::AnthropicMessages, Wire::OpenaiResponses, Wire::OpenaiChat, Wire::GeminiGenerate]),
             content_type in proptest::sample::select(vec!["text/event-stream", "application/json"]),
         ) {
             let text = lines.join("\n");

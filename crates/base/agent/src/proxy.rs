@@ -8,6 +8,7 @@ use std::convert::Infallible;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, Limited, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::http::uri::Authority;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
@@ -25,6 +27,7 @@ use tokio::net::UnixListener;
 use tokio::sync::Notify;
 
 use crate::error::AgentError;
+use crate::hosted::take_hosted;
 use crate::meter::wire_of;
 use crate::tally::{Answer, Tally};
 
@@ -35,13 +38,6 @@ pub const PLACEHOLDER_KEY: &str = "sk-infradev-placeholder";
 /// Largest request that is passed on.
 const LARGEST: usize = 256 << 20;
 const CONNECT: Duration = Duration::from_secs(30);
-/// Beginnings of types of tools that the model's own host would run: they reach what the sandbox does not.
-const HOSTED: [&str; 6] =
-    ["web_search", "web_fetch", "file_search", "code_interpreter", "code_execution", "mcp"];
-
-/// Settings of a request that do the same (OpenAI's and others' chat completions, Anthropic's messages).
-const HOSTED_SETTINGS: [&str; 4] = ["web_search_options", "search_parameters", "plugins", "mcp_servers"];
-
 type Body = UnsyncBoxBody<Bytes, std::io::Error>;
 
 /// A model's endpoint.
@@ -184,18 +180,43 @@ async fn serve(listener: std::os::unix::net::UnixListener, work: Arc<Work>) {
             tokio::task::yield_now().await;
             continue;
         };
-        let work = Arc::clone(&work);
-        tokio::spawn(async move {
-            let service = service_fn(move |request| {
-                let work = Arc::clone(&work);
-                async move { Ok::<_, Infallible>(work.answer(request).await) }
-            });
-            // A connection that breaks off is the agent's affair.
-            let _ = hyper::server::conn::http1::Builder::new()
-                .serve_connection(TokioIo::new(stream), service)
-                .await;
-        });
+        tokio::spawn(connection(Arc::clone(&work), TokioIo::new(stream)));
     }
+}
+
+/// Answers what is asked on one connection. Boxed, since a connection may be asked to carry another one.
+fn connection<I>(work: Arc<Work>, io: I) -> Pin<Box<dyn Future<Output = ()> + Send>>
+where
+    I: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
+{
+    Box::pin(async move {
+        let service = service_fn(move |request| {
+            let work = Arc::clone(&work);
+            async move { Ok::<_, Infallible>(answer(work, request).await) }
+        });
+        let served = hyper::server::conn::http1::Builder::new().serve_connection(io, service);
+        // A connection that breaks off is the agent's affair.
+        let _ = served.with_upgrades().await;
+    })
+}
+
+async fn answer(work: Arc<Work>, request: Request<Incoming>) -> Response<Body> {
+    // A program that knows no NO_PROXY asks the proxy for a tunnel to the proxy.
+    if request.method() == Method::CONNECT && request.uri().authority().is_some_and(is_own) {
+        tokio::spawn(async move {
+            if let Ok(inner) = hyper::upgrade::on(request).await {
+                connection(work, inner).await;
+            }
+        });
+        let nothing = Full::new(Bytes::new()).map_err(|never: Infallible| match never {});
+        return Response::new(nothing.boxed_unsync());
+    }
+    work.answer(request).await
+}
+
+/// Whether it is the proxy itself that is named.
+fn is_own(authority: &Authority) -> bool {
+    [format!("127.0.0.1:{PORT}"), format!("localhost:{PORT}")].iter().any(|own| authority.as_str() == own)
 }
 
 impl Work {
@@ -280,33 +301,10 @@ impl Work {
     }
 }
 
-/// Takes tools and settings out of a request by which the model's own host would search or run something; gives their names.
-fn take_hosted(asked: &mut Value) -> Vec<String> {
-    let mut taken = Vec::new();
-    let Some(asked) = asked.as_object_mut() else { return taken };
-    for name in HOSTED_SETTINGS {
-        if asked.remove(name).is_some() {
-            taken.push(name.to_owned());
-        }
-    }
-    if let Some(tools) = asked.get_mut("tools").and_then(Value::as_array_mut) {
-        tools.retain(|tool| {
-            let kind = tool["type"].as_str().unwrap_or_default();
-            let hosted = HOSTED.iter().any(|beginning| kind.starts_with(beginning));
-            if hosted {
-                taken.push(kind.to_owned());
-            }
-            !hosted
-        });
-    }
-    taken
-}
-
 /// Where a request wants to go, if that is not the model.
 fn elsewhere(method: &Method, uri: &Uri) -> Option<String> {
     let authority = uri.authority()?;
-    let own = [format!("127.0.0.1:{PORT}"), format!("localhost:{PORT}")];
-    if method != Method::CONNECT && own.iter().any(|own| authority.as_str() == own) {
+    if is_own(authority) {
         return None;
     }
     Some(if method == Method::CONNECT { authority.to_string() } else { uri.to_string() })
@@ -320,7 +318,10 @@ fn passes(path: &str) -> bool {
         || ["/messages/count_tokens", "/responses/compact", "/responses/input_tokens", "/models"]
             .iter()
             .any(|end| below.ends_with(end))
-        || below.rsplit_once('/').is_some_and(|(above, _)| above.ends_with("/models"))
+        || below.rsplit_once('/').is_some_and(|(above, model)| {
+            // Of what Gemini's models do, answers apart, only the count of tokens.
+            above.ends_with("/models") && (!model.contains(':') || model.ends_with(":countTokens"))
+        })
 }
 
 /// A request's headers as they are sent on: the placeholder's place is the key's.
@@ -331,7 +332,7 @@ fn headers(asked: &HeaderMap, key: Option<&str>) -> HeaderMap {
         if !hop_by_hop(name)
             && !dropped.contains(name)
             && *name != header::AUTHORIZATION
-            && *name != X_API_KEY
+            && !KEY_HEADERS.contains(name)
         {
             sent.append(name.clone(), value.clone());
         }
@@ -345,8 +346,10 @@ fn headers(asked: &HeaderMap, key: Option<&str>) -> HeaderMap {
                 value
             })
         };
-        if let Some(value) = secret(key.to_owned()).filter(|_| asked.contains_key(&X_API_KEY)) {
-            sent.insert(X_API_KEY, value);
+        for name in KEY_HEADERS {
+            if let Some(value) = secret(key.to_owned()).filter(|_| asked.contains_key(&name)) {
+                sent.insert(name, value);
+            }
         }
         if let Some(value) =
             secret(format!("Bearer {key}")).filter(|_| asked.contains_key(header::AUTHORIZATION))
@@ -357,7 +360,9 @@ fn headers(asked: &HeaderMap, key: Option<&str>) -> HeaderMap {
     sent
 }
 
-const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+/// Where Anthropic's and Google's requests bear their key as it is.
+const KEY_HEADERS: [HeaderName; 2] =
+    [HeaderName::from_static("x-api-key"), HeaderName::from_static("x-goog-api-key")];
 
 fn hop_by_hop(name: &HeaderName) -> bool {
     let names =
@@ -392,6 +397,9 @@ fn causes(error: &dyn std::error::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead, BufReader, Read, Write};
+    use std::os::unix::net::UnixStream;
+
     use super::*;
 
     #[test]
@@ -402,34 +410,21 @@ mod tests {
             "/v1/responses",
             "/chat/completions",
             "/v1/models/m",
+            "/v1beta/models/m:streamGenerateContent",
+            "/v1beta/models/m:countTokens",
         ] {
             assert!(passes(path), "{path}");
         }
-        for path in
-            ["/", "/v1/files", "/api/event_logging/batch", "/v1/vector_stores/v/search", "/v1/modelsx"]
-        {
+        for path in [
+            "/",
+            "/v1/files",
+            "/api/event_logging/batch",
+            "/v1/vector_stores/v/search",
+            "/v1/modelsx",
+            "/v1beta/models/m:batchGenerateContent",
+        ] {
             assert!(!passes(path), "{path}");
         }
-    }
-
-    #[test]
-    fn whatever_would_search_on_the_models_host_is_taken_out_and_the_agents_own_tools_stay() {
-        let mut asked = serde_json::json!({
-            "model": "m",
-            "web_search_options": {},
-            "mcp_servers": [{"url": "https://a.example"}],
-            "tools": [
-                {"type": "web_search_20250305", "name": "web_search"},
-                {"name": "Bash", "input_schema": {}},
-                {"type": "function", "name": "web_search"},
-                {"type": "code_interpreter"},
-            ],
-        });
-        let taken = take_hosted(&mut asked);
-        assert_eq!(taken, ["web_search_options", "mcp_servers", "web_search_20250305", "code_interpreter"]);
-        let own = serde_json::json!([{"name": "Bash", "input_schema": {}}, {"type": "function", "name": "web_search"}]);
-        assert_eq!(asked, serde_json::json!({"model": "m", "tools": own}));
-        assert!(take_hosted(&mut asked).is_empty());
     }
 
     #[test]
@@ -439,18 +434,45 @@ mod tests {
         assert_eq!(asked(Method::GET, "http://pypi.org/simple/").unwrap(), "http://pypi.org/simple/");
         assert_eq!(asked(Method::POST, "/v1/messages"), None);
         assert_eq!(asked(Method::POST, "http://127.0.0.1:8472/v1/messages"), None);
-        assert!(asked(Method::CONNECT, "127.0.0.1:8472").is_some());
+        assert_eq!(asked(Method::CONNECT, "127.0.0.1:8472"), None, "a tunnel to the proxy itself");
+        assert!(asked(Method::CONNECT, "127.0.0.1:22").is_some());
+    }
+
+    #[test]
+    fn a_tunnel_to_the_proxy_itself_leads_to_the_proxy_and_one_elsewhere_nowhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = std::fs::File::create(folder.path().join("requests.jsonl")).unwrap();
+        let tally = Arc::new(Tally::new(log, None, None));
+        let proxy = Proxy::start(None, folder.path(), Arc::clone(&tally)).unwrap();
+        let asked = |target: &str| {
+            let mut stream = UnixStream::connect(&proxy.socket).unwrap();
+            write!(stream, "CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n").unwrap();
+            let mut answer = BufReader::new(stream.try_clone().unwrap());
+            let mut head = String::new();
+            while !head.ends_with("\r\n\r\n") && answer.read_line(&mut head).unwrap() > 0 {}
+            if head.starts_with("HTTP/1.1 200") {
+                write!(stream, "GET /v1/files HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
+                answer.read_to_string(&mut head).unwrap();
+            }
+            head
+        };
+        let through = asked("127.0.0.1:8472");
+        assert!(through.starts_with("HTTP/1.1 200") && through.contains("404 Not Found"), "{through}");
+        assert!(asked("github.com:443").starts_with("HTTP/1.1 403"));
+        let targets: Vec<String> = tally.result().1.into_iter().map(|lookup| lookup.target).collect();
+        assert_eq!(targets, ["github.com:443"]);
     }
 
     #[test]
     fn the_key_takes_the_placeholders_place_and_no_other() {
         let mut asked = HeaderMap::new();
-        asked.insert(X_API_KEY, HeaderValue::from_static(PLACEHOLDER_KEY));
+        asked.insert("x-api-key", HeaderValue::from_static(PLACEHOLDER_KEY));
+        asked.insert("x-goog-api-key", HeaderValue::from_static(PLACEHOLDER_KEY));
         asked.insert(header::CONNECTION, HeaderValue::from_static("close"));
         let sent = headers(&asked, Some("real"));
-        assert_eq!(sent[X_API_KEY], "real");
+        assert!(sent["x-api-key"] == "real" && sent["x-goog-api-key"] == "real");
         assert!(!sent.contains_key(header::AUTHORIZATION) && !sent.contains_key(header::CONNECTION));
-        assert!(!headers(&asked, None).contains_key(X_API_KEY), "no key, no placeholder either");
+        assert!(!headers(&asked, None).contains_key("x-api-key"), "no key, no placeholder either");
     }
 
     #[test]

@@ -9,19 +9,22 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use infradev_model::atif::TrajectoryAgent;
 use infradev_model::{
-    AgentSpec, Ending, Lookup, Metered, PromptBy, SandboxReport, SkillBy, SkillUsed, Tokens,
+    AgentSpec, Ending, Lookup, Metered, PromptBy, SandboxReport, SkillBy, SkillUsed, Tokens, TrajectoryReport,
 };
 use infradev_sandbox::{HOME, Limits, LockFolder, Mode, Mount, Sandbox, SandboxEnd, SandboxSpec, UidLease};
 use infradev_supervise::Sink;
 
+use crate::ending::{judge, timed_out, trouble};
 use crate::error::AgentError;
 use crate::install::Installed;
-use crate::output::{OwnWord, said};
+use crate::output::Said;
 use crate::proxy::{Endpoint, PLACEHOLDER_KEY, PORT, Proxy};
 use crate::relay::{RELAY, Told};
 use crate::skill::{Sign, Skill, place};
-use crate::tally::{Last, Tally};
+use crate::tally::Tally;
+use crate::trajectory::{Log, read};
 
 const AGENT: &str = "/opt/agent";
 const WORKSPACE: &str = "/workspace";
@@ -91,6 +94,8 @@ pub struct RunEnd {
     pub metered: Metered,
     /// Tokens by the agent's own count, where its output tells them.
     pub own_tokens: Option<Tokens>,
+    /// What its trajectory shows, which lies beside its log; none where its output is text alone.
+    pub trajectory: Option<TrajectoryReport>,
     /// What it asked for and did not get.
     pub lookups: Vec<Lookup>,
     /// Command lines of processes that it had left running.
@@ -168,7 +173,7 @@ pub async fn run(spec: RunSpec<'_>) -> Result<RunEnd, AgentError> {
     // Requests that broke off are counted when their connections end.
     drop(proxy);
     let (metered, lookups, last) = tally.result();
-    let said = said(agent.run.output, &spec.kept.join("agent.log"));
+    let (said, trajectory) = tells(&spec, &metered).await;
     let (ending, detail) = match stop {
         Stop::Cancelled => return Err(AgentError::Cancelled),
         Stop::TimedOut => timed_out(spec.timeout, &metered, &last),
@@ -187,7 +192,38 @@ pub async fn run(spec: RunSpec<'_>) -> Result<RunEnd, AgentError> {
         opened: knows.then(|| tally.opened_s().is_some()),
         opened_s: tally.opened_s(),
     });
-    Ok(RunEnd { ending, detail, agent_s, metered, own_tokens, lookups, left_running, sandbox: report, skill })
+    let sandbox = report;
+    Ok(RunEnd {
+        ending,
+        detail,
+        agent_s,
+        metered,
+        own_tokens,
+        trajectory,
+        lookups,
+        left_running,
+        sandbox,
+        skill,
+    })
+}
+
+/// What the log tells, read beside whatever else this process follows: it may be long.
+async fn tells(spec: &RunSpec<'_>, metered: &Metered) -> (Said, Option<TrajectoryReport>) {
+    let agent = &spec.agent.spec;
+    let log = Log {
+        kept: spec.kept.to_owned(),
+        format: agent.run.output,
+        agent: TrajectoryAgent {
+            name: agent.name.clone(),
+            version: agent.version.clone(),
+            model_name: spec.model.map(str::to_owned),
+        },
+        metered: metered.clone(),
+    };
+    tokio::task::spawn_blocking(move || read(&log)).await.unwrap_or_else(|error| {
+        let error = Some(format!("the log could not be read: {error}"));
+        (Said::default(), Some(TrajectoryReport { error, ..TrajectoryReport::default() }))
+    })
 }
 
 /// How an agent is given a skill.
@@ -203,59 +239,6 @@ pub fn whole_prompt(prompt: &str, skill: Option<&Skill>, agent: &AgentSpec) -> S
             format!("{}\n\n{}", prompt.trim_end(), skill.as_prompt(&folder.to_string_lossy()))
         }
         None => prompt.to_owned(),
-    }
-}
-
-/// What is wrong with the endpoint, by its last answer.
-fn trouble(last: &Last) -> Option<String> {
-    match last {
-        // A request that is too long, or malformed, is the agent's own doing.
-        Last::Status(status, why) if ![400, 413, 422].contains(status) => {
-            Some(format!("the endpoint answered {status}: {why}"))
-        }
-        Last::Unreachable(why) => Some(format!("the endpoint could not be reached: {why}")),
-        _ => None,
-    }
-}
-
-/// An agent that had no answer all the time has not been tried.
-fn timed_out(after: Duration, metered: &Metered, last: &Last) -> (Ending, Option<String>) {
-    let after = format!("after {} s", after.as_secs());
-    match trouble(last).filter(|_| metered.failed == metered.requests) {
-        Some(trouble) => (Ending::EndpointUnreachable, Some(format!("{trouble}; {after}"))),
-        None => (Ending::TimedOut, Some(after)),
-    }
-}
-
-/// How an agent that ended by itself ended.
-fn judge(
-    end: &SandboxEnd,
-    told: &Told,
-    word: OwnWord,
-    last: Last,
-    has_model: bool,
-) -> (Ending, Option<String>) {
-    let trouble = trouble(&last);
-    let limit = end.excess.map(|excess| format!("{excess:?}").to_lowercase());
-    let failed = match (&word, limit) {
-        (_, Some(limit)) => Some(format!("it went over its limit of {limit}")),
-        (OwnWord::Failed(why), _) => Some(why.clone()),
-        _ if end.oom_kills > 0 && !end.exit.success() => Some("it went over its limit of memory".to_owned()),
-        _ if !end.exit.success() => {
-            Some(told.not_started.clone().unwrap_or_else(|| format!("it ended with {}", end.exit)))
-        }
-        _ => None,
-    };
-    match (failed, word, trouble, last) {
-        (_, OwnWord::Limit(why), ..) => (Ending::Budget, Some(why)),
-        (Some(why), _, Some(trouble), _) => (Ending::EndpointUnreachable, Some(format!("{trouble}; {why}"))),
-        // One that gives up on its model, and says nothing of its end, may exit well all the same.
-        (None, OwnWord::Nothing, Some(trouble), _) if has_model => {
-            (Ending::EndpointUnreachable, Some(trouble))
-        }
-        (_, _, _, Last::Refused) => (Ending::Refused, None),
-        (Some(why), ..) => (Ending::AgentCrashed, Some(why)),
-        (None, ..) => (Ending::Finished, None),
     }
 }
 
@@ -425,44 +408,4 @@ fn keeper(path: &Path) -> Result<(JoinHandle<()>, OwnedFd), AgentError> {
         }
     });
     Ok((thread.map_err(failed())?, writer.into()))
-}
-
-#[cfg(test)]
-mod tests {
-    use infradev_supervise::Exit;
-
-    use super::*;
-
-    fn ending(code: i32, word: OwnWord, last: Last) -> Ending {
-        let end = SandboxEnd { exit: Exit::Code(code), excess: None, oom_kills: 0, memory_peak: None };
-        judge(&end, &Told::default(), word, last, true).0
-    }
-
-    #[test]
-    fn an_ending_is_read_from_exit_code_own_word_and_the_last_answer_together() {
-        let overloaded = || Last::Status(529, "Overloaded".into());
-        let too_long = Last::Status(400, "prompt is too long".into());
-        let failed = || OwnWord::Failed("API Error".into());
-        assert_eq!(ending(0, OwnWord::Done, Last::Answered), Ending::Finished);
-        assert_eq!(ending(0, OwnWord::Nothing, Last::None), Ending::Finished);
-        assert_eq!(ending(0, failed(), Last::Answered), Ending::AgentCrashed);
-        assert_eq!(ending(1, OwnWord::Nothing, Last::Answered), Ending::AgentCrashed);
-        assert_eq!(ending(1, failed(), overloaded()), Ending::EndpointUnreachable);
-        assert_eq!(ending(0, OwnWord::Nothing, overloaded()), Ending::EndpointUnreachable);
-        // The last request may have been for a title.
-        assert_eq!(ending(0, OwnWord::Done, overloaded()), Ending::Finished);
-        assert_eq!(ending(1, failed(), Last::Unreachable("refused".into())), Ending::EndpointUnreachable);
-        assert_eq!(ending(1, failed(), too_long), Ending::AgentCrashed);
-        assert_eq!(ending(0, OwnWord::Limit("turns".into()), Last::Answered), Ending::Budget);
-        assert_eq!(ending(0, OwnWord::Done, Last::Refused), Ending::Refused);
-    }
-
-    #[test]
-    fn a_time_that_passed_without_any_answer_is_the_endpoints() {
-        let of = |requests: u64, failed: u64| {
-            let metered = Metered { requests, failed, ..Metered::default() };
-            timed_out(Duration::from_secs(9), &metered, &Last::Status(529, "Overloaded".into())).0
-        };
-        assert_eq!((of(3, 3), of(3, 2)), (Ending::EndpointUnreachable, Ending::TimedOut));
-    }
 }

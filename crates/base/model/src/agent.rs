@@ -107,6 +107,14 @@ pub enum OutputFormat {
     ClaudeStreamJson,
     /// Codex's `exec --json`: `turn.completed` or `turn.failed`.
     CodexJsonl,
+    /// Qwen Code's `stream-json`: Claude Code's events, each with one kind of content.
+    QwenStreamJson,
+    /// Gemini CLI's `stream-json`: `result` says how it ended.
+    GeminiStreamJson,
+    /// OpenHands' `--headless --json`: an error is an event.
+    OpenhandsJsonl,
+    /// Text; mini-swe-agent's own trajectory lies in `{out}/trajectory.json`.
+    MiniTrajectory,
 }
 
 /// The language that an agent speaks with its model's endpoint.
@@ -119,6 +127,8 @@ pub enum Wire {
     OpenaiResponses,
     /// OpenAI's chat completions, which many servers speak.
     OpenaiChat,
+    /// Gemini's `generateContent`.
+    GeminiGenerate,
 }
 
 /// How an agent is given its model.

@@ -2,6 +2,7 @@
 
 mod acceptance;
 mod agent;
+pub mod atif;
 mod attempt_plan;
 mod calibration;
 mod canary;
@@ -68,7 +69,7 @@ pub use shards::ShardError;
 pub use skill::{SkillBy, SkillText, SkillUsed};
 pub use submission::{
     AgentUsed, AttemptDocument, Ending, Lookup, Metered, SUBMISSION_SCHEMA, SkippedFile, SubmissionRecord,
-    Tokens,
+    Tokens, TrajectoryReport,
 };
 pub use synthesis::{
     Fate, Gap, GapMutant, GapsDocument, GoldenControl, MutantRecord, PassedOver, RejectedBy, RewriteRecord,

@@ -26,6 +26,7 @@ pub fn schemas() -> Vec<(&'static str, String)> {
         ("probe-gaps.schema.json", text(schema_for!(crate::GapsDocument))),
         ("agent.schema.json", text(schema_for!(crate::AgentSpec))),
         ("submission.schema.json", text(schema_for!(crate::SubmissionRecord))),
+        ("trajectory.schema.json", text(schema_for!(crate::atif::Trajectory))),
         ("attempt.schema.json", text(schema_for!(crate::AttemptDocument))),
         ("attempt-plan.schema.json", text(schema_for!(crate::AttemptPlanDocument))),
         ("prices.schema.json", text(schema_for!(crate::PriceTable))),

@@ -1,5 +1,7 @@
 //! What an attempt brings back, and how it went.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -109,6 +111,30 @@ pub struct SkippedFile {
     pub reason: String,
 }
 
+/// What of an agent's log its `trajectory.json` shows.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TrajectoryReport {
+    /// Steps, those of subagents included.
+    pub steps: u64,
+    /// Events that were read.
+    pub events: u64,
+    /// Lines, or other parts of the log, that are no events.
+    #[serde(default, skip_serializing_if = "none")]
+    pub malformed: u64,
+    /// Events that were passed over for their length.
+    #[serde(default, skip_serializing_if = "none")]
+    pub too_long: u64,
+    /// Whether the log ends in the middle of an event.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut_off: bool,
+    /// Events of other kinds, which no step shows, and how often they came.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub not_shown: BTreeMap<String, u64>,
+    /// Why it was not written, or not to its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
 /// The agent of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentUsed {
@@ -162,6 +188,9 @@ pub struct SubmissionRecord {
     /// Tokens by the agent's own count, where its output tells them. Where that differs from the proxy's, one of them misses something.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_tokens: Option<Tokens>,
+    /// What its `trajectory.json` shows; left out where its output is text alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trajectory: Option<TrajectoryReport>,
     /// What that cost. Left out where no price of the model at this endpoint is known; that is not 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
@@ -179,7 +208,7 @@ pub struct SubmissionRecord {
     pub skipped: Vec<SkippedFile>,
     /// How the agent was held apart.
     pub sandbox: SandboxReport,
-    /// Where patch, prompt, raw log and requests lie, below the run's folder.
+    /// Where patch, prompt, raw log, trajectory and requests lie, below the run's folder.
     pub folder: String,
 }
 

@@ -30,5 +30,6 @@ pub use pack::{
 pub use run::{RunFolder, Staging};
 pub use runs::{Plan, RunEvent, RunView, Runs};
 pub use scratch::Scratch;
+pub use stamp::utc_time;
 pub use task::{last_acceptance, save_acceptance, with_parts};
 pub use trees::{Made, Sharing, Tree, Trees, folder_digest};

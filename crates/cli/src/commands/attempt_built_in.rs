@@ -141,6 +141,7 @@ fn record(
         wall_s: 0.0,
         metered: Metered::default(),
         own_tokens: None,
+        trajectory: None,
         cost: None,
         lookups: Vec::new(),
         left_running: Vec::new(),

@@ -80,6 +80,14 @@ pub fn details(document: &AttemptDocument) -> String {
                 own.input, own.output, counted.input, counted.output
             ));
         }
+        if let Some(trajectory) = &record.trajectory {
+            said.extend(trajectory.error.clone());
+            match trajectory.malformed + trajectory.too_long {
+                0 => {}
+                1 => said.push("1 line of its log is no event".to_owned()),
+                lines => said.push(format!("{lines} lines of its log are no events")),
+            }
+        }
         if let Some(skill) = &record.skill {
             said.push(match (skill.by, skill.opened) {
                 (SkillBy::Appended, _) => format!("skill {}: part of the prompt", skill.name),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::ground::{Ground, repository};
+use crate::ground::{Ground, Said, repository};
 use crate::harm;
 
 /// A scripted model, as long as it is held.
@@ -42,4 +42,38 @@ pub fn ground() -> Ground {
     std::fs::create_dir_all(&agents).unwrap();
     std::os::unix::fs::symlink(agents, ground.path().join("home/agents")).unwrap();
     ground
+}
+
+/// What an agent does that is right.
+pub const RIGHT: &str =
+    "printf '\\n\\ndef triple(x):\\n    return 3 * x\\n' >> toy/model.py && python -m pytest -q";
+
+pub const KEY: &str = "the-real-key";
+
+/// Has an agent attempt the task; gives the one submission.
+pub fn attempt(ground: &Ground, args: &[&str], code: i32) -> (Value, Value) {
+    attempt_with(ground, &[], args, code)
+}
+
+/// The same under other variables.
+pub fn attempt_with(ground: &Ground, variables: &[(&str, &str)], args: &[&str], code: i32) -> (Value, Value) {
+    let all: Vec<&str> = ["attempt", "pack", "--json"].iter().chain(args).copied().collect();
+    let names = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "DASHSCOPE_API_KEY"];
+    let variables = [&names.map(|name| (name, KEY))[..], variables].concat();
+    let said: Said = ground.tool_with(&variables, env!("CARGO_BIN_EXE_infradev"), &all).exits(code);
+    let document = said.json();
+    (document["submissions"][0].clone(), document)
+}
+
+/// Verdict of what an attempt's run left for grading.
+pub fn verdict(ground: &Ground, document: &Value) -> String {
+    let predictions = document["predictions"].as_str().unwrap();
+    let predictions = predictions.replace("HERE", ground.path().to_str().unwrap());
+    let graded = ground.infradev(&["grade", "pack", "--patches", &predictions, "--json"]).exits(0).json();
+    graded["submissions"][0]["verdict"].as_str().unwrap().to_string()
+}
+
+pub fn kept(ground: &Ground, document: &Value, name: &str) -> String {
+    let folder = document["submissions"][0]["folder"].as_str().unwrap();
+    ground.read(&format!("home/runs/{}/{folder}/{name}", document["run"].as_str().unwrap()))
 }

@@ -203,7 +203,8 @@ async fn attempt(
     let captured = aside(move || taken(&base, &folder)).await??;
     let patch = staging.kept().join("patch.diff");
     fs::write(&patch, &captured.patch).map_err(AttemptError::io(&patch))?;
-    let RunEnd { ending, detail, agent_s, metered, own_tokens, lookups, left_running, sandbox, skill } = end;
+    let RunEnd { ending, detail, agent_s, metered, own_tokens, trajectory, .. } = end;
+    let RunEnd { lookups, left_running, sandbox, skill, .. } = end;
     let record = SubmissionRecord {
         schema: SUBMISSION_SCHEMA,
         task: desk.spec.id.clone(),
@@ -223,6 +224,7 @@ async fn attempt(
         cost: plan.cost(arm, &metered),
         metered,
         own_tokens,
+        trajectory,
         lookups,
         left_running,
         sandbox,

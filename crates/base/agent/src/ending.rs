@@ -1,0 +1,103 @@
+//! How a run of an agent ended, by all that was seen of it.
+
+use std::time::Duration;
+
+use infradev_model::{Ending, Metered};
+use infradev_sandbox::SandboxEnd;
+
+use crate::output::OwnWord;
+use crate::relay::Told;
+use crate::tally::Last;
+
+/// What is wrong with the endpoint, by its last answer.
+pub(crate) fn trouble(last: &Last) -> Option<String> {
+    match last {
+        // A request that is too long, or malformed, is the agent's own doing.
+        Last::Status(status, why) if ![400, 413, 422].contains(status) => {
+            Some(format!("the endpoint answered {status}: {why}"))
+        }
+        Last::Unreachable(why) => Some(format!("the endpoint could not be reached: {why}")),
+        _ => None,
+    }
+}
+
+/// An agent that had no answer all the time has not been tried.
+pub(crate) fn timed_out(after: Duration, metered: &Metered, last: &Last) -> (Ending, Option<String>) {
+    let after = format!("after {} s", after.as_secs());
+    match trouble(last).filter(|_| metered.failed == metered.requests) {
+        Some(trouble) => (Ending::EndpointUnreachable, Some(format!("{trouble}; {after}"))),
+        None => (Ending::TimedOut, Some(after)),
+    }
+}
+
+/// How an agent that ended by itself ended.
+pub(crate) fn judge(
+    end: &SandboxEnd,
+    told: &Told,
+    word: OwnWord,
+    last: Last,
+    has_model: bool,
+) -> (Ending, Option<String>) {
+    let trouble = trouble(&last);
+    let limit = end.excess.map(|excess| format!("{excess:?}").to_lowercase());
+    let failed = match (&word, limit) {
+        (_, Some(limit)) => Some(format!("it went over its limit of {limit}")),
+        (OwnWord::Failed(why), _) => Some(why.clone()),
+        _ if end.oom_kills > 0 && !end.exit.success() => Some("it went over its limit of memory".to_owned()),
+        _ if !end.exit.success() => {
+            Some(told.not_started.clone().unwrap_or_else(|| format!("it ended with {}", end.exit)))
+        }
+        _ => None,
+    };
+    match (failed, word, trouble, last) {
+        (_, OwnWord::Limit(why), ..) => (Ending::Budget, Some(why)),
+        (Some(why), _, Some(trouble), _) => (Ending::EndpointUnreachable, Some(format!("{trouble}; {why}"))),
+        // One that gives up on its model, and says nothing of its end, may exit well all the same.
+        (None, OwnWord::Nothing, Some(trouble), _) if has_model => {
+            (Ending::EndpointUnreachable, Some(trouble))
+        }
+        (_, _, _, Last::Refused) => (Ending::Refused, None),
+        (Some(why), ..) => (Ending::AgentCrashed, Some(why)),
+        (None, ..) => (Ending::Finished, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use infradev_supervise::Exit;
+
+    use super::*;
+
+    fn ending(code: i32, word: OwnWord, last: Last) -> Ending {
+        let end = SandboxEnd { exit: Exit::Code(code), excess: None, oom_kills: 0, memory_peak: None };
+        judge(&end, &Told::default(), word, last, true).0
+    }
+
+    #[test]
+    fn an_ending_is_read_from_exit_code_own_word_and_the_last_answer_together() {
+        let overloaded = || Last::Status(529, "Overloaded".into());
+        let too_long = Last::Status(400, "prompt is too long".into());
+        let failed = || OwnWord::Failed("API Error".into());
+        assert_eq!(ending(0, OwnWord::Done, Last::Answered), Ending::Finished);
+        assert_eq!(ending(0, OwnWord::Nothing, Last::None), Ending::Finished);
+        assert_eq!(ending(0, failed(), Last::Answered), Ending::AgentCrashed);
+        assert_eq!(ending(1, OwnWord::Nothing, Last::Answered), Ending::AgentCrashed);
+        assert_eq!(ending(1, failed(), overloaded()), Ending::EndpointUnreachable);
+        assert_eq!(ending(0, OwnWord::Nothing, overloaded()), Ending::EndpointUnreachable);
+        // The last request may have been for a title.
+        assert_eq!(ending(0, OwnWord::Done, overloaded()), Ending::Finished);
+        assert_eq!(ending(1, failed(), Last::Unreachable("refused".into())), Ending::EndpointUnreachable);
+        assert_eq!(ending(1, failed(), too_long), Ending::AgentCrashed);
+        assert_eq!(ending(0, OwnWord::Limit("turns".into()), Last::Answered), Ending::Budget);
+        assert_eq!(ending(0, OwnWord::Done, Last::Refused), Ending::Refused);
+    }
+
+    #[test]
+    fn a_time_that_passed_without_any_answer_is_the_endpoints() {
+        let of = |requests: u64, failed: u64| {
+            let metered = Metered { requests, failed, ..Metered::default() };
+            timed_out(Duration::from_secs(9), &metered, &Last::Status(529, "Overloaded".into())).0
+        };
+        assert_eq!((of(3, 3), of(3, 2)), (Ending::EndpointUnreachable, Ending::TimedOut));
+    }
+}
