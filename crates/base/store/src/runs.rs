@@ -142,8 +142,10 @@ impl Runs {
     }
 
     fn create_alone(&self, plan: &Plan, _alone: &Held) -> Result<RunFolder, StoreError> {
-        let started = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        let tail: u16 = rand::random();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let started = now.as_secs();
+        // The part of the second: of runs that start within one, the later has the larger.
+        let tail = (u64::from(now.subsec_nanos()) << 16) / 1_000_000_000;
         let run = Run {
             schema: RUN_SCHEMA,
             id: format!("{}-{}-{tail:04x}", plan.verb, utc_stamp(started)),
@@ -187,14 +189,15 @@ impl Runs {
 
     /// Ids of all runs, oldest first.
     pub fn list(&self) -> Result<Vec<String>, StoreError> {
-        let mut runs: Vec<(u64, String)> = Vec::new();
+        let mut runs: Vec<(u64, String, String)> = Vec::new();
         for name in names_in(&self.root)? {
             if let Ok((_, run)) = self.run_json(&name) {
-                runs.push((run.started, name));
+                let tail = name.rsplit('-').next().unwrap_or_default().to_string();
+                runs.push((run.started, tail, name));
             }
         }
         runs.sort();
-        Ok(runs.into_iter().map(|(_, id)| id).collect())
+        Ok(runs.into_iter().map(|(_, _, id)| id).collect())
     }
 
     /// Folders that are no run any more, since their `run.json` is missing or cannot be read, with what is wrong.

@@ -158,6 +158,17 @@ fn two_holders_do_not_share_a_run() {
 }
 
 #[test]
+fn runs_of_one_second_are_listed_in_the_order_in_which_they_began() {
+    let folder = tempfile::tempdir().unwrap();
+    let runs = Runs::new(folder.path());
+    let of_verb = |verb: &str| Plan { verb: verb.into(), ..plan(verb) };
+    let verbs = ["grade", "accept", "synthesize", "attempt", "grade", "accept", "eval", "attempt"];
+    let began: Vec<String> =
+        verbs.iter().map(|verb| runs.create(&of_verb(verb)).unwrap().id().to_string()).collect();
+    assert_eq!(runs.list().unwrap(), began);
+}
+
+#[test]
 fn an_id_that_is_no_run_is_a_usage_error_and_never_a_path() {
     let folder = tempfile::tempdir().unwrap();
     let runs = Runs::new(folder.path().join("runs"));
