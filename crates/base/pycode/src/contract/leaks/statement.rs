@@ -1,0 +1,282 @@
+//! A statement of golden's as a pattern: found with golden's names, or with other names in the place of its locals.
+
+use std::collections::{BTreeSet, HashSet};
+
+use infradev_model::GoldenLine;
+
+use super::spelling::{self, Role, Text, Token};
+
+/// Fewest tokens of a statement that is told with golden's names.
+const SHORT: usize = 4;
+/// Fewest tokens of a value that is told with golden's names without the rest of its statement.
+const VALUE: usize = 6;
+/// Fewest tokens of a value that is told with other names; one fewer where a local stands in it twice.
+const RENAMED: usize = 7;
+
+/// Python's own words, and the names that stand for nothing.
+const KEYWORDS: [&str; 34] = [
+    "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif", "else",
+    "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal", "not",
+    "or", "pass", "raise", "return", "try", "while", "with", "yield", "self", "cls",
+];
+/// Names that any code has: alone they make no two statements alike.
+const COMMON: [&str; 58] = [
+    "None",
+    "True",
+    "False",
+    "Any",
+    "abs",
+    "all",
+    "any",
+    "append",
+    "bool",
+    "ceil",
+    "copy",
+    "cpu",
+    "device",
+    "dict",
+    "dtype",
+    "enumerate",
+    "extend",
+    "float",
+    "flatten",
+    "format",
+    "get",
+    "getattr",
+    "hasattr",
+    "int",
+    "isinstance",
+    "item",
+    "items",
+    "join",
+    "keys",
+    "len",
+    "list",
+    "long",
+    "math",
+    "max",
+    "min",
+    "ndim",
+    "next",
+    "numel",
+    "numpy",
+    "pop",
+    "print",
+    "range",
+    "reshape",
+    "set",
+    "shape",
+    "size",
+    "sorted",
+    "split",
+    "str",
+    "sum",
+    "super",
+    "tensor",
+    "to",
+    "torch",
+    "tuple",
+    "values",
+    "view",
+    "zip",
+];
+
+/// One token of a pattern.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Piece {
+    text: String,
+    role: Role,
+    /// A name of the function's own, which may be another.
+    is_local: bool,
+}
+
+/// A statement, or the value in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Statement {
+    pieces: Vec<Piece>,
+    /// Whether it is found with golden's names.
+    by_name: bool,
+    /// Whether it is found with other names in its locals' place.
+    by_place: bool,
+    pub(super) golden: GoldenLine,
+}
+
+/// How much of a statement a text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    /// All of it, and there is no value in it that is told by itself.
+    Whole,
+    /// All of it; its value is another pattern.
+    Around,
+    /// The value that it gives or returns.
+    Value,
+}
+
+impl Statement {
+    /// Reads it off its text, without comments; `None` where it is too short or too common to tell anything.
+    pub(super) fn of(
+        text: &str,
+        part: Part,
+        locals: &HashSet<String>,
+        golden: GoldenLine,
+    ) -> Option<Statement> {
+        let tokens = spelling::tokens(text, Text::Code);
+        let after_point = |at: usize| at > 0 && tokens[at - 1].text == ".";
+        let pieces: Vec<Piece> = tokens
+            .iter()
+            .enumerate()
+            .map(|(at, token)| {
+                let is_own = token.role == Role::Plain && token.is_word() && !after_point(at);
+                Piece {
+                    text: token.text.clone(),
+                    role: token.role,
+                    is_local: is_own && !is_keyword(&token.text) && locals.contains(&token.text),
+                }
+            })
+            .collect();
+        let plain: Vec<&Piece> = pieces.iter().filter(|piece| piece.role == Role::Plain).collect();
+        let names: BTreeSet<&str> = plain
+            .iter()
+            .map(|piece| piece.text.as_str())
+            .filter(|text| spelling::is_word(text) && !is_keyword(text) && !COMMON.contains(text))
+            .collect();
+        // `a in b` may be English.
+        let is_code = plain.iter().any(|piece| {
+            !spelling::is_word(&piece.text)
+                && !piece.text.starts_with(|c: char| c.is_ascii_digit() || c == ',')
+        });
+        let shortest = if part == Part::Value { VALUE } else { SHORT };
+        let by_name = is_code
+            && plain.len() >= shortest
+            && names.len() >= 2
+            && names.iter().any(|name| name.chars().count() > 2);
+        let own: Vec<&str> =
+            plain.iter().filter(|piece| piece.is_local).map(|piece| piece.text.as_str()).collect();
+        let repeats = own.len() > own.iter().collect::<HashSet<_>>().len();
+        let tells = plain.iter().any(|piece| {
+            let is_name = spelling::is_word(&piece.text) && piece.text.chars().count() > 2;
+            is_name && !piece.is_local && !is_keyword(&piece.text) && !COMMON.contains(&piece.text.as_str())
+        });
+        let by_place = is_code
+            && part != Part::Around
+            && tells
+            && !own.is_empty()
+            && !matches!(plain[0].text.as_str(), "assert" | "raise")
+            && plain.len() + usize::from(repeats) >= RENAMED;
+        (by_name || by_place).then_some(Statement { pieces, by_name, by_place, golden })
+    }
+
+    /// Where it stands in a text with golden's names: the first and the last of its tokens.
+    pub(super) fn by_name(&self, tokens: &[Token]) -> Option<(usize, usize)> {
+        self.by_name.then(|| self.find(tokens, false)).flatten()
+    }
+
+    /// The same with other names in its locals' place, one for each.
+    pub(super) fn by_place(&self, tokens: &[Token]) -> Option<(usize, usize)> {
+        self.by_place.then(|| self.find(tokens, true)).flatten()
+    }
+
+    fn find(&self, tokens: &[Token], renamed: bool) -> Option<(usize, usize)> {
+        (0..tokens.len()).find_map(|from| Some((from, self.stands_at(tokens, from, renamed)?)))
+    }
+
+    /// The last token of it, where it begins with this one.
+    fn stands_at(&self, tokens: &[Token], from: usize, renamed: bool) -> Option<usize> {
+        let mut bound: Vec<(&str, &str)> = Vec::new();
+        let (mut at, mut piece_at, mut last) = (from, 0, from);
+        while let Some(piece) = self.pieces.get(piece_at) {
+            let token = tokens.get(at);
+            let same = token.is_some_and(|token| match renamed && piece.is_local {
+                true => is_name(token) && binds(&mut bound, &piece.text, &token.text),
+                false => token.text == piece.text,
+            });
+            if same {
+                last = at;
+                at += 1;
+                piece_at += 1;
+            } else if piece.role != Role::Plain {
+                piece_at += 1;
+            } else if at > from && token.is_some_and(|token| token.role != Role::Plain) {
+                at += 1;
+            } else {
+                return None;
+            }
+        }
+        Some(last)
+    }
+}
+
+fn is_keyword(word: &str) -> bool {
+    KEYWORDS.contains(&word)
+}
+
+/// Whether a token may be a local's other name.
+fn is_name(token: &Token) -> bool {
+    token.is_word() && !is_keyword(&token.text) && token.role == Role::Plain
+}
+
+/// Whether one name can stand for the other: each for one only.
+fn binds<'a>(bound: &mut Vec<(&'a str, &'a str)>, golden: &'a str, other: &'a str) -> bool {
+    match bound.iter().find(|(known, with)| *known == golden || *with == other) {
+        Some(pair) => *pair == (golden, other),
+        None => {
+            bound.push((golden, other));
+            true
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn statement(text: &str, part: Part) -> Option<Statement> {
+        let locals = ["counts", "offsets", "x", "y", "n", "places", "capacity"].map(str::to_owned);
+        Statement::of(text, part, &HashSet::from(locals), GoldenLine { file: "m.py".into(), line: 1 })
+    }
+
+    #[test]
+    fn short_and_common_statements_tell_nothing() {
+        for text in [
+            "return x",
+            "self.x = x",
+            "self.x = 0",
+            "x = []",
+            "return None",
+            "return self.x",
+            "n = len(x)",
+            "super().__init__()",
+            "assert x in y",
+            "x.append(y)",
+            "not self.training",
+            "x = x + 1",
+        ] {
+            assert_eq!(statement(text, Part::Whole), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_local_has_another_name_and_only_one() {
+        let golden = statement("torch.cumsum(counts, dim=0) - counts", Part::Value).expect("it tells");
+        let found = |text: &str| golden.by_place(&spelling::tokens(text, Text::Prose)).is_some();
+        for text in [
+            "torch.cumsum(n, 0) - n",
+            "begin = torch.cumsum(per_expert, dim=0) - per_expert",
+            "- torch.cumsum(a, 0)\n- a",
+        ] {
+            assert!(found(text), "{text}");
+        }
+        for text in [
+            "torch.cumsum(n, 0) - m",
+            "torch.cumsum(n, 1) - n",
+            "torch.cumprod(n, 0) - n",
+            "torch.cumsum(n, 0)",
+            "",
+        ] {
+            assert!(!found(text), "{text}");
+        }
+        let two = statement("self.rotate(x, y, x)", Part::Value).expect("it tells");
+        assert!(two.by_place(&spelling::tokens("self.rotate(q, q, q)", Text::Prose)).is_none());
+        assert!(two.by_name(&spelling::tokens("self.rotate(x, y, x)", Text::Prose)).is_some());
+    }
+}
