@@ -20,7 +20,7 @@ pub use self::prose::PROSE;
 use self::number::Number;
 use self::prose::Prose;
 use self::secrets::{SHORTEST_RUN, Secrets, Source};
-use self::spelling::{Lines, Role, Text, Token};
+use self::spelling::{Lines, Role, Stream, Text, Token};
 use self::statement::Statement;
 use super::outline::words_of;
 use crate::module::Module;
@@ -56,7 +56,7 @@ pub struct Leaks {
     locals: HashSet<String>,
     prose: Prose,
     /// The tokens of base and of the tests, for statements that are found.
-    known: Vec<Vec<Token>>,
+    known: Vec<Stream>,
 }
 
 /// Golden's code in a text.
@@ -110,8 +110,9 @@ impl Leaks {
             .collect();
         numbers.retain(|number, _| !values.contains(number));
 
-        let tokens: Vec<Vec<Token>> = known.iter().map(|text| spelling::tokens(text, Text::Code)).collect();
-        let plain: Vec<Vec<String>> = tokens.iter().map(|tokens| plain(tokens, |_| true).1).collect();
+        let streams: Vec<Stream> = known.iter().map(|text| Stream::of(text, Text::Code)).collect();
+        let plain: Vec<Vec<String>> =
+            streams.iter().map(|stream| plain(&stream.tokens, |_| true).1).collect();
         let known_runs: HashSet<&[String]> = plain
             .iter()
             .flat_map(|tokens| (SHORTEST_RUN..=NGRAM).flat_map(|length| tokens.windows(length)))
@@ -124,7 +125,7 @@ impl Leaks {
             locals.into_iter().filter(|name| !interface.contains(name) && !has_word(name)).collect();
         let public = public_words(texts.contract, &locals);
         names.retain(|name, _| !has_word(name) && !public.contains(name.as_str()));
-        Leaks { runs, statements, numbers, messages, names, locals, prose, known: tokens }
+        Leaks { runs, statements, numbers, messages, names, locals, prose, known: streams }
     }
 
     /// What of it stands in a text; `file` names the text in findings.
@@ -177,28 +178,29 @@ impl Leaks {
 
     /// Statements and runs of tokens, without those that are part of others.
     fn code(&self, text: &str) -> Vec<Hit> {
-        let tokens = spelling::tokens(text, Text::Prose);
+        let text = Stream::of(text, Text::Prose);
+        let tokens = &text.tokens;
         let mut hits = Vec::new();
         for statement in &self.statements {
-            let known = |find: &dyn Fn(&[Token]) -> Option<(usize, usize)>| {
-                self.known.iter().any(|tokens| find(tokens).is_some())
+            let is_unknown = |find: &dyn Fn(&Stream) -> Option<(usize, usize)>| {
+                !self.known.iter().any(|known| find(known).is_some())
             };
-            let by_name = statement.by_name(&tokens).filter(|_| !known(&|tokens| statement.by_name(tokens)));
-            let (is, (first, last)) = match by_name {
+            let named = statement.by_name(&text).filter(|_| is_unknown(&|known| statement.by_name(known)));
+            let placed =
+                || statement.by_place(&text).filter(|_| is_unknown(&|known| statement.by_place(known)));
+            let (is, (first, last)) = match named {
                 Some(at) => ("a statement of golden's stands here", at),
-                None => match statement.by_place(&tokens) {
-                    Some(at) if !known(&|tokens| statement.by_place(tokens)) => {
-                        ("a statement of golden's stands here with other names", at)
-                    }
-                    _ => continue,
+                None => match placed() {
+                    Some(at) => ("a statement of golden's stands here with other names", at),
+                    None => continue,
                 },
             };
             let range = tokens[first].range.start..tokens[last].range.end;
             let golden = statement.golden.clone();
             hits.push(Hit { range, rule: ContractRule::BodyLine, is: is.to_owned(), golden });
         }
-        hits.extend(self.long_runs(&tokens, true));
-        hits.extend(self.long_runs(&tokens, false));
+        hits.extend(self.long_runs(tokens, true));
+        hits.extend(self.long_runs(tokens, false));
         hits.sort_by_key(|hit| (std::cmp::Reverse(hit.range.len()), hit.rule, hit.is.len(), hit.range.start));
         let mut kept: Vec<Hit> = Vec::new();
         for hit in hits {

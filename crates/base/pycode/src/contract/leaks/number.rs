@@ -53,11 +53,12 @@ impl Number {
         self.mantissa.checked_mul(10_u128.checked_pow(u32::try_from(self.exponent).ok()?)?)
     }
 
-    /// Whether it says something of the code it stands in: 0, 1, 2, a half and the like stand everywhere.
+    /// Whether it says something of the code it stands in: 0, 1, 2, a half, and the powers that widths and shares come in stand
+    /// everywhere.
     pub(super) fn tells(self) -> bool {
         match self.exponent {
             ..0 => (self.mantissa, self.exponent) != (5, -1),
-            _ => self.whole().is_none_or(|value| value >= 10),
+            _ => self.whole().is_none_or(|value| value > 9 && ![10, 16, 32, 64, 100].contains(&value)),
         }
     }
 }

@@ -213,8 +213,23 @@ mod tests {
     #[test]
     fn what_is_no_number_is_none() {
         for text in [
-            "int64", "fp8", "H200", "3D", "16th", "1.2.3", "v1.25", "_10", "x10", "1j", "0xg", "one", ".",
-            "", "a.25", "10e2147483647", "9e99999999999",
+            "int64",
+            "fp8",
+            "H200",
+            "3D",
+            "16th",
+            "1.2.3",
+            "v1.25",
+            "_10",
+            "x10",
+            "1j",
+            "0xg",
+            "one",
+            ".",
+            "",
+            "a.25",
+            "10e2147483647",
+            "9e99999999999",
         ] {
             assert_eq!(spelled(text), [], "{text}");
         }
@@ -222,11 +237,11 @@ mod tests {
 
     #[test]
     fn numbers_that_any_text_has_tell_nothing() {
-        for text in ["0", "1", "2", "9", "0.5", "1.0", "50 %", "2**3"] {
+        for text in ["0", "1", "2", "9", "0.5", "1.0", "50 %", "2**3", "32", "2**6", "100"] {
             let values = spelled(text)[0].values.clone();
             assert!(!values.last().expect("a value").tells(), "{text}");
         }
-        for text in ["10", "0.1", "1e-6", "4096", "1.5", "2**70", "1e300"] {
+        for text in ["11", "48", "128", "1000", "0.1", "1e-6", "4096", "1.5", "2**70", "1e300"] {
             assert!(spelled(text)[0].values[0].tells(), "{text}");
         }
     }

@@ -1,5 +1,6 @@
 //! Tokens of code that stay the same however it is spaced, quoted, bracketed, wrapped or marked up.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use super::number;
@@ -49,6 +50,25 @@ pub(super) fn is_word(token: &str) -> bool {
 const BREAK: &str = "\n\n";
 /// A full stop, which is no point before an attribute.
 const STOP: &str = ". ";
+
+/// The tokens of a text, and which there are at all.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Stream {
+    pub(super) tokens: Vec<Token>,
+    present: HashSet<String>,
+}
+
+impl Stream {
+    pub(super) fn of(text: &str, kind: Text) -> Stream {
+        let tokens = tokens(text, kind);
+        let present = tokens.iter().map(|token| token.text.clone()).collect();
+        Stream { tokens, present }
+    }
+
+    pub(super) fn has(&self, token: &str) -> bool {
+        self.present.contains(token)
+    }
+}
 
 /// The tokens of a text.
 pub(super) fn tokens(text: &str, kind: Text) -> Vec<Token> {

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use infradev_model::GoldenLine;
 
-use super::spelling::{self, Role, Text, Token};
+use super::spelling::{self, Role, Stream, Text, Token};
 
 /// Fewest tokens of a statement that is told with golden's names.
 const SHORT: usize = 4;
@@ -167,16 +167,21 @@ impl Statement {
     }
 
     /// Where it stands in a text with golden's names: the first and the last of its tokens.
-    pub(super) fn by_name(&self, tokens: &[Token]) -> Option<(usize, usize)> {
-        self.by_name.then(|| self.find(tokens, false)).flatten()
+    pub(super) fn by_name(&self, text: &Stream) -> Option<(usize, usize)> {
+        self.by_name.then(|| self.find(text, false)).flatten()
     }
 
     /// The same with other names in its locals' place, one for each.
-    pub(super) fn by_place(&self, tokens: &[Token]) -> Option<(usize, usize)> {
-        self.by_place.then(|| self.find(tokens, true)).flatten()
+    pub(super) fn by_place(&self, text: &Stream) -> Option<(usize, usize)> {
+        self.by_place.then(|| self.find(text, true)).flatten()
     }
 
-    fn find(&self, tokens: &[Token], renamed: bool) -> Option<(usize, usize)> {
+    fn find(&self, text: &Stream, renamed: bool) -> Option<(usize, usize)> {
+        let is_free = |piece: &Piece| piece.role != Role::Plain || renamed && piece.is_local;
+        if !self.pieces.iter().all(|piece| is_free(piece) || text.has(&piece.text)) {
+            return None;
+        }
+        let tokens = &text.tokens;
         (0..tokens.len()).find_map(|from| Some((from, self.stands_at(tokens, from, renamed)?)))
     }
 
@@ -258,7 +263,7 @@ mod tests {
     #[test]
     fn a_local_has_another_name_and_only_one() {
         let golden = statement("torch.cumsum(counts, dim=0) - counts", Part::Value).expect("it tells");
-        let found = |text: &str| golden.by_place(&spelling::tokens(text, Text::Prose)).is_some();
+        let found = |text: &str| golden.by_place(&Stream::of(text, Text::Prose)).is_some();
         for text in [
             "torch.cumsum(n, 0) - n",
             "begin = torch.cumsum(per_expert, dim=0) - per_expert",
@@ -276,7 +281,7 @@ mod tests {
             assert!(!found(text), "{text}");
         }
         let two = statement("self.rotate(x, y, x)", Part::Value).expect("it tells");
-        assert!(two.by_place(&spelling::tokens("self.rotate(q, q, q)", Text::Prose)).is_none());
-        assert!(two.by_name(&spelling::tokens("self.rotate(x, y, x)", Text::Prose)).is_some());
+        assert!(two.by_place(&Stream::of("self.rotate(q, q, q)", Text::Prose)).is_none());
+        assert!(two.by_name(&Stream::of("self.rotate(x, y, x)", Text::Prose)).is_some());
     }
 }
