@@ -50,13 +50,14 @@ pub(super) fn spelled(text: &str) -> Vec<Spelled> {
 
 /// Whether a number may begin at a byte: no word goes on there.
 fn begins(text: &str, at: usize) -> bool {
-    let rest = text[at..].strip_prefix('.').unwrap_or(&text[at..]);
-    let before = text[..at].chars().next_back();
-    let after_point = before == Some('.') && text[..at - 1].ends_with(|c: char| c.is_alphanumeric());
-    rest.starts_with(|c: char| c.is_ascii_digit())
-        && !after_point
-        && !before.is_some_and(|c| c.is_alphanumeric() || c == '_')
-        && !(rest.len() < text[at..].len() && before == Some('.'))
+    let rest = &text[at..];
+    let digits = rest.strip_prefix('.').unwrap_or(rest);
+    let goes_on = match text[..at].chars().next_back() {
+        // `a.25`, `1.2.3`, `..5`.
+        Some('.') => digits.len() < rest.len() || text[..at - 1].ends_with(char::is_alphanumeric),
+        before => before.is_some_and(|c| c.is_alphanumeric() || c == '_'),
+    };
+    !goes_on && digits.starts_with(|c: char| c.is_ascii_digit())
 }
 
 /// `4,096`, and with thin spaces or apostrophes in the comma's place: where it ends, and its value.

@@ -20,7 +20,7 @@ const KEYWORDS: [&str; 34] = [
     "or", "pass", "raise", "return", "try", "while", "with", "yield", "self", "cls",
 ];
 /// Names that any code has: alone they make no two statements alike.
-const COMMON: [&str; 58] = [
+const COMMON: [&str; 60] = [
     "None",
     "True",
     "False",
@@ -29,6 +29,7 @@ const COMMON: [&str; 58] = [
     "all",
     "any",
     "append",
+    "args",
     "bool",
     "ceil",
     "copy",
@@ -50,6 +51,7 @@ const COMMON: [&str; 58] = [
     "items",
     "join",
     "keys",
+    "kwargs",
     "len",
     "list",
     "long",
@@ -255,6 +257,7 @@ mod tests {
             "x.append(y)",
             "not self.training",
             "x = x + 1",
+            "func(*args, **kwargs)",
         ] {
             assert_eq!(statement(text, Part::Whole), None, "{text}");
         }
