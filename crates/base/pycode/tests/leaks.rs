@@ -42,6 +42,10 @@ def _starts(counts, limit, group):
         pending.wait()
     kept = [row for row in offsets.tolist() if row > limit]
     return kept, scaled, 8 * 1024
+
+def _count(self, row, *args, **kwargs):
+    self.slots[row] += 1
+    return self.func(*args, **kwargs)
 "#;
 
 const CONTRACT: &str = "\
@@ -122,11 +126,13 @@ fn golden_is_found_in_each_of_its_spellings() {
         ("body-line", 1, 23, "offsets = offsets.roll(1, 0)"),
         ("body-line", 1, 12, "by_rank = sorted(x, len)"),
         // With others.
+        ("body-line", 1, 33, "self.slots[expert] += 1"),
         ("body-line", 1, 20, "begin = torch.cumsum(n, dim=0) - n"),
         ("body-line", 1, 20, "torch.cumsum(per_expert, 0) - per_expert"),
         ("body-line", 2, 20, "Do\n\tstarts: torch.Tensor = torch.cumsum(x,0)-x"),
         ("body-line", 1, 29, "return [r for r in starts.tolist() if r > most]"),
         ("body-line", 1, 21, "`s = n.float().mul(10^-6).clamp_(3145728)`"),
+        ("body-line", 4, 20, "`torch.cumsum(a, 0) - a`\n\nand again\n`torch.cumsum(b, 0) - b`"),
         // A part of one, or one that is all words.
         ("long-ngram", 1, 14, "raise ValueError(\"there is no such thing\")"),
         ("long-ngram", 1, 21, "with `counts.float().mul(1e-6).clamp_` it is"),
@@ -205,6 +211,7 @@ fn texts_that_say_what_and_not_how_are_clean() {
         "The last one comes first in the ring. If all ranks hold nothing, none of them hangs, and no row is written twice.",
         "The row at which a group begins follows from the sizes of the groups before it; how it is found is left to you.",
         "`begin = torch.zeros(n, dtype=torch.int64)` is one way to start; `len(rows) - 1` is the last row.",
+        "Wrap it: `return func(*args, **kwargs)`, or `super().__init__(*args, **kwargs)` for a class.",
         "Raises ValueError where there is no group of that size (see `torch.distributed.new_group`), on all ranks alike.",
         "",
     ] {

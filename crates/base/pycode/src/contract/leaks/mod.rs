@@ -182,22 +182,25 @@ impl Leaks {
         let tokens = &text.tokens;
         let mut hits = Vec::new();
         for statement in &self.statements {
-            let is_unknown = |find: &dyn Fn(&Stream) -> Option<(usize, usize)>| {
-                !self.known.iter().any(|known| find(known).is_some())
+            let mut report = |is: &str, places: Vec<(usize, usize)>| {
+                hits.extend(places.into_iter().map(|(first, last)| Hit {
+                    range: tokens[first].range.start..tokens[last].range.end,
+                    rule: ContractRule::BodyLine,
+                    is: is.to_owned(),
+                    golden: statement.golden.clone(),
+                }));
             };
-            let named = statement.by_name(&text).filter(|_| is_unknown(&|known| statement.by_name(known)));
-            let placed =
-                || statement.by_place(&text).filter(|_| is_unknown(&|known| statement.by_place(known)));
-            let (is, (first, last)) = match named {
-                Some(at) => ("a statement of golden's stands here", at),
-                None => match placed() {
-                    Some(at) => ("a statement of golden's stands here with other names", at),
-                    None => continue,
-                },
-            };
-            let range = tokens[first].range.start..tokens[last].range.end;
-            let golden = statement.golden.clone();
-            hits.push(Hit { range, rule: ContractRule::BodyLine, is: is.to_owned(), golden });
+            let named: Vec<_> = statement.by_name(&text).collect();
+            if !named.is_empty() && !self.known.iter().any(|known| statement.by_name(known).next().is_some())
+            {
+                report("a statement of golden's stands here", named);
+            }
+            let placed: Vec<_> = statement.by_place(&text).collect();
+            if !placed.is_empty()
+                && !self.known.iter().any(|known| statement.by_place(known).next().is_some())
+            {
+                report("a statement of golden's stands here with other names", placed);
+            }
         }
         hits.extend(self.long_runs(tokens, true));
         hits.extend(self.long_runs(tokens, false));

@@ -13,7 +13,7 @@ use super::NGRAM;
 use super::number::{self, Number};
 use super::prose::Passage;
 use super::spelling::{self, Role, Text};
-use super::statement::{Part, Statement};
+use super::statement::{self, Part, Statement};
 use crate::definitions::blocks;
 use crate::module::Module;
 
@@ -151,9 +151,9 @@ impl<'m> Reader<'m, '_> {
         }
     }
 
-    /// A statement with the value that it gives.
-    fn around(&mut self, whole: &impl Ranged, value: Option<&Expr>) {
-        let part = if value.is_some() { Part::Around } else { Part::Whole };
+    /// A statement with the value that it gives; `to_name` says that it gives it to a plain name, if to anything.
+    fn around(&mut self, whole: &impl Ranged, value: Option<&Expr>, to_name: bool) {
+        let part = if value.is_some() && to_name { Part::Around } else { Part::Whole };
         self.statement(whole, part);
         if let Some(value) = value {
             self.statement(value, Part::Value);
@@ -208,7 +208,11 @@ fn runs_of(text: &str) -> Vec<Vec<String>> {
         let weight = |length: usize| tokens[at..at + length].iter().map(|token| token.weight).sum::<usize>();
         let lengths = SHORTEST_RUN..=NGRAM.min(tokens.len() - at);
         if let Some(length) = lengths.into_iter().find(|length| weight(*length) >= NGRAM) {
-            runs.push(tokens[at..at + length].iter().map(|token| token.text.clone()).collect());
+            let run: Vec<String> = tokens[at..at + length].iter().map(|token| token.text.clone()).collect();
+            let names: HashSet<&String> = run.iter().filter(|token| statement::is_telling(token)).collect();
+            if names.len() > 1 {
+                runs.push(run);
+            }
         }
     }
     runs
@@ -272,9 +276,14 @@ impl<'m> Visitor<'m> for Reader<'m, '_> {
             }
             _ => {
                 match statement {
-                    Stmt::Assign(assign) => self.around(statement, Some(&assign.value)),
-                    Stmt::AugAssign(assign) => self.around(statement, Some(&assign.value)),
-                    Stmt::Return(returned) => self.around(statement, returned.value.as_deref()),
+                    Stmt::Assign(assign) => {
+                        let to_name = assign.targets.iter().all(Expr::is_name_expr);
+                        self.around(statement, Some(&assign.value), to_name);
+                    }
+                    Stmt::AugAssign(assign) => {
+                        self.around(statement, Some(&assign.value), assign.target.is_name_expr());
+                    }
+                    Stmt::Return(returned) => self.around(statement, returned.value.as_deref(), true),
                     _ if blocks(statement).is_empty() => self.statement(statement, Part::Whole),
                     _ => {
                         headers(statement).into_iter().for_each(|header| self.statement(header, Part::Whole))

@@ -10,8 +10,8 @@ use super::spelling::{self, Role, Stream, Text, Token};
 const SHORT: usize = 4;
 /// Fewest tokens of a value that is told with golden's names without the rest of its statement.
 const VALUE: usize = 6;
-/// Fewest tokens of a value that is told with other names; one fewer where a local stands in it twice.
-const RENAMED: usize = 7;
+/// Fewest tokens of what is told with other names.
+const RENAMED: usize = 6;
 
 /// Python's own words, and the names that stand for nothing.
 const KEYWORDS: [&str; 34] = [
@@ -106,9 +106,9 @@ pub(super) struct Statement {
 /// How much of a statement a text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
-    /// All of it, and there is no value in it that is told by itself.
+    /// All of it.
     Whole,
-    /// All of it; its value is another pattern.
+    /// All of it, where only its value tells anything: what gives that to a name, or returns it.
     Around,
     /// The value that it gives or returns.
     Value,
@@ -137,11 +137,8 @@ impl Statement {
             })
             .collect();
         let plain: Vec<&Piece> = pieces.iter().filter(|piece| piece.role == Role::Plain).collect();
-        let names: BTreeSet<&str> = plain
-            .iter()
-            .map(|piece| piece.text.as_str())
-            .filter(|text| spelling::is_word(text) && !is_keyword(text) && !COMMON.contains(text))
-            .collect();
+        let names: BTreeSet<&str> =
+            plain.iter().map(|piece| piece.text.as_str()).filter(|text| is_telling(text)).collect();
         // `a in b` may be English.
         let is_code = plain.iter().any(|piece| {
             !spelling::is_word(&piece.text)
@@ -152,39 +149,33 @@ impl Statement {
             && plain.len() >= shortest
             && names.len() >= 2
             && names.iter().any(|name| name.chars().count() > 2);
-        let own: Vec<&str> =
-            plain.iter().filter(|piece| piece.is_local).map(|piece| piece.text.as_str()).collect();
-        let repeats = own.len() > own.iter().collect::<HashSet<_>>().len();
-        let tells = plain.iter().any(|piece| {
-            let is_name = spelling::is_word(&piece.text) && piece.text.chars().count() > 2;
-            is_name && !piece.is_local && !is_keyword(&piece.text) && !COMMON.contains(&piece.text.as_str())
-        });
+        let tells = plain
+            .iter()
+            .any(|piece| !piece.is_local && is_telling(&piece.text) && piece.text.chars().count() > 2);
         let by_place = is_code
             && part != Part::Around
             && tells
-            && !own.is_empty()
+            && plain.iter().any(|piece| piece.is_local)
             && !matches!(plain[0].text.as_str(), "assert" | "raise")
-            && plain.len() + usize::from(repeats) >= RENAMED;
+            && plain.len() >= RENAMED;
         (by_name || by_place).then_some(Statement { pieces, by_name, by_place, golden })
     }
 
-    /// Where it stands in a text with golden's names: the first and the last of its tokens.
-    pub(super) fn by_name(&self, text: &Stream) -> Option<(usize, usize)> {
-        self.by_name.then(|| self.find(text, false)).flatten()
+    /// Where it stands in a text with golden's names: the first and the last of its tokens, each time.
+    pub(super) fn by_name(&self, text: &Stream) -> impl Iterator<Item = (usize, usize)> {
+        self.find(text, false).take_while(|_| self.by_name)
     }
 
     /// The same with other names in its locals' place, one for each.
-    pub(super) fn by_place(&self, text: &Stream) -> Option<(usize, usize)> {
-        self.by_place.then(|| self.find(text, true)).flatten()
+    pub(super) fn by_place(&self, text: &Stream) -> impl Iterator<Item = (usize, usize)> {
+        self.find(text, true).take_while(|_| self.by_place)
     }
 
-    fn find(&self, text: &Stream, renamed: bool) -> Option<(usize, usize)> {
+    fn find(&self, text: &Stream, renamed: bool) -> impl Iterator<Item = (usize, usize)> {
         let is_free = |piece: &Piece| piece.role != Role::Plain || renamed && piece.is_local;
-        if !self.pieces.iter().all(|piece| is_free(piece) || text.has(&piece.text)) {
-            return None;
-        }
-        let tokens = &text.tokens;
-        (0..tokens.len()).find_map(|from| Some((from, self.stands_at(tokens, from, renamed)?)))
+        let is_possible = self.pieces.iter().all(|piece| is_free(piece) || text.has(&piece.text));
+        let places = if is_possible { 0..text.tokens.len() } else { 0..0 };
+        places.filter_map(move |from| Some((from, self.stands_at(&text.tokens, from, renamed)?)))
     }
 
     /// The last token of it, where it begins with this one.
@@ -211,6 +202,11 @@ impl Statement {
         }
         Some(last)
     }
+}
+
+/// Whether a token is a name that not any code has.
+pub(super) fn is_telling(token: &str) -> bool {
+    spelling::is_word(token) && !is_keyword(token) && !COMMON.contains(&token)
 }
 
 fn is_keyword(word: &str) -> bool {
@@ -266,7 +262,7 @@ mod tests {
     #[test]
     fn a_local_has_another_name_and_only_one() {
         let golden = statement("torch.cumsum(counts, dim=0) - counts", Part::Value).expect("it tells");
-        let found = |text: &str| golden.by_place(&Stream::of(text, Text::Prose)).is_some();
+        let found = |text: &str| golden.by_place(&Stream::of(text, Text::Prose)).next().is_some();
         for text in [
             "torch.cumsum(n, 0) - n",
             "begin = torch.cumsum(per_expert, dim=0) - per_expert",
@@ -284,7 +280,7 @@ mod tests {
             assert!(!found(text), "{text}");
         }
         let two = statement("self.rotate(x, y, x)", Part::Value).expect("it tells");
-        assert!(two.by_place(&Stream::of("self.rotate(q, q, q)", Text::Prose)).is_none());
-        assert!(two.by_name(&Stream::of("self.rotate(x, y, x)", Text::Prose)).is_some());
+        assert!(two.by_place(&Stream::of("self.rotate(q, q, q)", Text::Prose)).next().is_none());
+        assert!(two.by_name(&Stream::of("self.rotate(x, y, x)", Text::Prose)).next().is_some());
     }
 }
