@@ -145,10 +145,8 @@ impl Statement {
                 && !piece.text.starts_with(|c: char| c.is_ascii_digit() || c == ',')
         });
         let shortest = if part == Part::Value { VALUE } else { SHORT };
-        let by_name = is_code
-            && plain.len() >= shortest
-            && names.len() >= 2
-            && names.iter().any(|name| name.chars().count() > 2);
+        let is_named = names.len() >= 2 && names.iter().any(|name| name.chars().count() > 2);
+        let by_name = is_code && plain.len() >= shortest && (is_named || returns_a_sum(&plain));
         let tells = plain
             .iter()
             .any(|piece| !piece.is_local && is_telling(&piece.text) && piece.text.chars().count() > 2);
@@ -204,6 +202,16 @@ impl Statement {
     }
 }
 
+/// Whether a statement returns what it computes of a number: `return 3 * x`.
+fn returns_a_sum(plain: &[&Piece]) -> bool {
+    let is_number = |piece: &Piece| piece.text.starts_with(|c: char| c.is_ascii_digit());
+    let is_operand = |piece: &Piece| is_number(piece) || piece.text == "]" || is_telling(&piece.text);
+    plain[0].text == "return"
+        && plain.iter().any(|piece| is_number(piece))
+        && plain.iter().any(|piece| is_telling(&piece.text))
+        && plain.windows(2).any(|pair| is_operand(pair[0]) && "*/%+-<>".contains(&pair[1].text))
+}
+
 /// Whether a token is a name that not any code has.
 pub(super) fn is_telling(token: &str) -> bool {
     spelling::is_word(token) && !is_keyword(token) && !COMMON.contains(&token)
@@ -254,8 +262,17 @@ mod tests {
             "not self.training",
             "x = x + 1",
             "func(*args, **kwargs)",
+            "return func(*args)",
+            "return x[-1]",
         ] {
             assert_eq!(statement(text, Part::Whole), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_statement_that_returns_a_sum_tells_something() {
+        for text in ["return 3 * x", "return x + 1", "return x[-1] / 2"] {
+            assert!(statement(text, Part::Around).is_some(), "{text}");
         }
     }
 
