@@ -133,6 +133,9 @@ fn golden_is_found_in_each_of_its_spellings() {
         ("body-line", 1, 29, "return [r for r in starts.tolist() if r > most]"),
         ("body-line", 1, 21, "`s = n.float().mul(10^-6).clamp_(3145728)`"),
         ("body-line", 4, 20, "`torch.cumsum(a, 0) - a`\n\nand again\n`torch.cumsum(b, 0) - b`"),
+        // With its calls in another form.
+        ("body-line", 1, 20, "starts = counts.cumsum(0) - counts"),
+        ("body-line", 1, 20, "n.cumsum(dim=0) - n"),
         // A part of one, or one that is all words.
         ("long-ngram", 1, 14, "raise ValueError(\"there is no such thing\")"),
         ("long-ngram", 1, 21, "with `counts.float().mul(1e-6).clamp_` it is"),
@@ -300,6 +303,7 @@ fn a_statement_that_base_or_a_test_has_in_another_spelling_gives_nothing_away() 
     };
     assert_eq!(found("", ""), 1);
     assert_eq!(found("def g(a):\n    b = (torch.cumsum(a, 0)) - a\n", ""), 0);
+    assert_eq!(found("def g(a):\n    b = a.cumsum(0) - a\n", ""), 0);
     assert_eq!(found("", "def test(a):\n    assert f(a) == torch.cumsum(\n        a, dim=0\n    ) - a\n"), 0);
 }
 

@@ -2,6 +2,7 @@
 //! it chose, long runs of its tokens and of the words of its comments and docstrings.
 
 mod allowed;
+mod calls;
 mod number;
 mod prose;
 mod quantity;

@@ -10,6 +10,7 @@ use ruff_python_ast::{Alias, Expr, ExprContext, Keyword, Number as Literal, Oper
 use ruff_text_size::Ranged;
 
 use super::NGRAM;
+use super::calls::other_forms;
 use super::number::{self, Number};
 use super::prose::Passage;
 use super::spelling::{self, Role, Text};
@@ -136,27 +137,32 @@ impl<'m> Reader<'m, '_> {
         }
     }
 
-    fn statement(&mut self, ranged: &impl Ranged, part: Part) {
+    /// A statement; `others` are further ways to write it.
+    fn statement(&mut self, ranged: &impl Ranged, part: Part, others: Vec<String>) {
         if self.scopes.is_empty() || !self.is_added(ranged) {
             return;
         }
         let (text, golden) = (self.code(ranged), self.golden(ranged));
+        let runs = if part == Part::Value { Vec::new() } else { runs_of(&text) };
         let locals: HashSet<String> = self.scopes.iter().flatten().cloned().collect();
-        self.secrets.statements.extend(Statement::of(&text, part, &locals, golden.clone()));
-        if part == Part::Value {
-            return;
-        }
-        for run in runs_of(&text) {
+        let texts = [vec![text], others].concat();
+        self.secrets.statements.extend(Statement::of(&texts, part, &locals, golden.clone()));
+        for run in runs {
             self.secrets.runs.entry(run).or_insert_with(|| golden.clone());
         }
+    }
+
+    /// An expression, with its calls in whichever form.
+    fn value(&mut self, value: &Expr, part: Part) {
+        self.statement(value, part, other_forms(self.source.module, value));
     }
 
     /// A statement with the value that it gives; `to_name` says that it gives it to a plain name, if to anything.
     fn around(&mut self, whole: &impl Ranged, value: Option<&Expr>, to_name: bool) {
         let part = if value.is_some() && to_name { Part::Around } else { Part::Whole };
-        self.statement(whole, part);
+        self.statement(whole, part, Vec::new());
         if let Some(value) = value {
-            self.statement(value, Part::Value);
+            self.value(value, Part::Value);
         }
     }
 
@@ -270,7 +276,7 @@ impl<'m> Visitor<'m> for Reader<'m, '_> {
             Stmt::AnnAssign(assign) => {
                 self.visit_expr(&assign.target);
                 if let Some(value) = &assign.value {
-                    self.statement(&**value, Part::Whole);
+                    self.value(value, Part::Whole);
                     self.visit_expr(value);
                 }
             }
@@ -284,10 +290,8 @@ impl<'m> Visitor<'m> for Reader<'m, '_> {
                         self.around(statement, Some(&assign.value), assign.target.is_name_expr());
                     }
                     Stmt::Return(returned) => self.around(statement, returned.value.as_deref(), true),
-                    _ if blocks(statement).is_empty() => self.statement(statement, Part::Whole),
-                    _ => {
-                        headers(statement).into_iter().for_each(|header| self.statement(header, Part::Whole))
-                    }
+                    _ if blocks(statement).is_empty() => self.statement(statement, Part::Whole, Vec::new()),
+                    _ => headers(statement).into_iter().for_each(|header| self.value(header, Part::Whole)),
                 }
                 visitor::walk_stmt(self, statement);
             }

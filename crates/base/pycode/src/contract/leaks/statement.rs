@@ -95,12 +95,19 @@ struct Piece {
 /// A statement, or the value in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Statement {
+    /// As golden writes it, and with its calls in other forms.
+    patterns: Vec<Pattern>,
+    pub(super) golden: GoldenLine,
+}
+
+/// One way to write it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Pattern {
     pieces: Vec<Piece>,
     /// Whether it is found with golden's names.
     by_name: bool,
     /// Whether it is found with other names in its locals' place.
     by_place: bool,
-    pub(super) golden: GoldenLine,
 }
 
 /// How much of a statement a text is.
@@ -115,13 +122,32 @@ pub(super) enum Part {
 }
 
 impl Statement {
-    /// Reads it off its text, without comments; `None` where it is too short or too common to tell anything.
+    /// Reads it off its texts, without comments: golden's own, then other forms of it. `None` where they are too short or too common to
+    /// tell anything.
     pub(super) fn of(
-        text: &str,
+        texts: &[String],
         part: Part,
         locals: &HashSet<String>,
         golden: GoldenLine,
     ) -> Option<Statement> {
+        let patterns: Vec<Pattern> =
+            texts.iter().filter_map(|text| Pattern::of(text, part, locals)).collect();
+        (!patterns.is_empty()).then_some(Statement { patterns, golden })
+    }
+
+    /// Where it stands in a text with golden's names: the first and the last of its tokens, each time.
+    pub(super) fn by_name(&self, text: &Stream) -> impl Iterator<Item = (usize, usize)> {
+        self.patterns.iter().filter(|pattern| pattern.by_name).flat_map(|pattern| pattern.find(text, false))
+    }
+
+    /// The same with other names in its locals' place, one for each.
+    pub(super) fn by_place(&self, text: &Stream) -> impl Iterator<Item = (usize, usize)> {
+        self.patterns.iter().filter(|pattern| pattern.by_place).flat_map(|pattern| pattern.find(text, true))
+    }
+}
+
+impl Pattern {
+    fn of(text: &str, part: Part, locals: &HashSet<String>) -> Option<Pattern> {
         let tokens = spelling::tokens(text, Text::Code);
         let after_point = |at: usize| at > 0 && tokens[at - 1].text == ".";
         let pieces: Vec<Piece> = tokens
@@ -156,17 +182,7 @@ impl Statement {
             && plain.iter().any(|piece| piece.is_local)
             && !matches!(plain[0].text.as_str(), "assert" | "raise")
             && plain.len() >= RENAMED;
-        (by_name || by_place).then_some(Statement { pieces, by_name, by_place, golden })
-    }
-
-    /// Where it stands in a text with golden's names: the first and the last of its tokens, each time.
-    pub(super) fn by_name(&self, text: &Stream) -> impl Iterator<Item = (usize, usize)> {
-        self.find(text, false).take_while(|_| self.by_name)
-    }
-
-    /// The same with other names in its locals' place, one for each.
-    pub(super) fn by_place(&self, text: &Stream) -> impl Iterator<Item = (usize, usize)> {
-        self.find(text, true).take_while(|_| self.by_place)
+        (by_name || by_place).then_some(Pattern { pieces, by_name, by_place })
     }
 
     fn find(&self, text: &Stream, renamed: bool) -> impl Iterator<Item = (usize, usize)> {
@@ -243,7 +259,12 @@ mod tests {
 
     fn statement(text: &str, part: Part) -> Option<Statement> {
         let locals = ["counts", "offsets", "x", "y", "n", "places", "capacity"].map(str::to_owned);
-        Statement::of(text, part, &HashSet::from(locals), GoldenLine { file: "m.py".into(), line: 1 })
+        Statement::of(
+            &[text.to_owned()],
+            part,
+            &HashSet::from(locals),
+            GoldenLine { file: "m.py".into(), line: 1 },
+        )
     }
 
     #[test]
