@@ -68,6 +68,19 @@ fn a_task_whose_prompt_gives_golden_away_or_leaves_out_what_probes_touch_is_not_
     );
 }
 
+#[test]
+fn what_the_contract_allows_is_no_reason_and_the_record_says_that_it_does() {
+    let ground = Ground::new();
+    ground.write("pack/tasks/triple/spec.md", "# Add triple\n\nLet it `return 3*x`.\n");
+    let allow =
+        "\n[[allow]]\nrule = \"body-line\"\ntext = \"return 3 * x\"\nwhy = \"it is what triple means\"\n";
+    let contract = ground.read("pack/tasks/triple/contract.toml");
+    ground.write("pack/tasks/triple/contract.toml", &(contract + allow));
+    let said = ground.infradev(&["accept", "pack", "--json", "--no-write"]).exits(0).json();
+    let remarks = said["tasks"][0]["remarks"].to_string();
+    assert!(remarks.contains("contract.toml lets 1 passage stand that golden has, too"), "{remarks}");
+}
+
 /// Golden with a private function and a local name, and a probe that asks for that name.
 fn over_fitted() -> Ground {
     let ground = Ground::new();

@@ -82,6 +82,14 @@ fn what_gives_golden_away_is_found_with_its_line() {
         ("prefix-cache", "Call on_evict when a block goes."),
         ("weight-sync", "Use -(-end // _ALIGNMENT) * _ALIGNMENT."),
         ("weight-sync", "It says: weights are synchronised between two ranks or more"),
+        // The same in other spellings.
+        ("expert-dispatch", "- `over=(places>=capacity)`"),
+        ("expert-dispatch", "Each begins at\n\n    n.cumsum(dim=0)\n      - n"),
+        (
+            "expert-dispatch",
+            "They come sorted by rank, then expert; *experts* want them by\nexpert, then rank.",
+        ),
+        ("prefix-cache", "Go over `range(0, len(prompt)-self.block_size+1, self.block_size)`."),
     ] {
         let file = format!("core/tasks/{id}/spec.md");
         let whole = ground.read(&file);
@@ -91,6 +99,30 @@ fn what_gives_golden_away_is_found_with_its_line() {
             told += &format!("  {line}\n");
         }
         ground.write(&file, &whole);
+    }
+    insta::assert_snapshot!(told);
+}
+
+#[test]
+fn a_leak_that_the_contract_allows_passes_and_an_allowance_of_nothing_is_told() {
+    let ground = Ground::new();
+    core(&ground);
+    let (spec, contract) = ("core/tasks/expert-dispatch/spec.md", "core/tasks/expert-dispatch/contract.toml");
+    ground.write(spec, &(ground.read(spec) + "\nIt is over = places >= capacity then.\n"));
+    let whole = ground.read(contract);
+    let allow = |rule: &str, text: &str, why: &str| {
+        format!("{whole}\n[[allow]]\nrule = \"{rule}\"\ntext = \"{text}\"\nwhy = \"{why}\"\n")
+    };
+    let mut told = String::new();
+    for (rule, text, why) in [
+        ("body-line", "over=places>=capacity", "the comparison is the promise"),
+        ("body-line", "under = places < capacity", "the comparison is the promise"),
+        ("body-line", "over=places>=capacity", "so it is"),
+        ("missing", "over=places>=capacity", "the comparison is the promise"),
+    ] {
+        ground.write(contract, &allow(rule, text, why));
+        let said = lint(&ground, "expert-dispatch");
+        told += &format!("# {rule} {text}, {why}: exit {}\n{}{}\n", said.code, said.out, said.err);
     }
     insta::assert_snapshot!(told);
 }

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use infradev_model::{CONTRACT_SCHEMA, ContractDocument, NameKind, SealedTask};
+use infradev_model::{CONTRACT_SCHEMA, ContractDocument, SealedTask};
 use infradev_pycode::Module;
 use infradev_pycode::contract::{
-    DraftedName, Interface, Leaks, SourceTree, Touched, TouchedAt, added, attribute_names,
+    DraftedName, Interface, Leaks, SourceTree, Texts, Touched, TouchedAt, added, attribute_names,
+    without_allowed,
 };
 use infradev_store::StoreError;
 
@@ -74,13 +75,16 @@ impl<'a> ContractReading<'a> {
     /// What is wrong with the contract, and what spec.md and contract.toml give away.
     pub fn document(&self) -> ContractDocument {
         let contract = &self.task.public.contract;
-        let (touched, mut findings, mut unread) = self.with_interface(|interface, unread| {
+        let (touched, mut findings, listed, mut unread) = self.with_interface(|interface, unread| {
             let touched = interface.touched().iter().map(TouchedAt::to_document).collect();
-            (touched, interface.lint(contract, &self.contract_text), unread)
+            let objects = contract.names.iter().filter_map(|listed| interface.golden.resolve(&listed.name));
+            let listed: Vec<(String, String)> = objects.map(|object| (object.file, object.name)).collect();
+            (touched, interface.lint(contract, &self.contract_text), listed, unread)
         });
-        let leaks = self.leaks();
-        findings.extend(leaks.find("spec.md", &self.task.public.description));
-        findings.extend(leaks.find("contract.toml", &self.contract_text));
+        let leaks = self.leaks(&listed);
+        let mut leaked = leaks.find("spec.md", &self.task.public.description);
+        leaked.extend(leaks.find_in_contract("contract.toml", contract, &self.contract_text));
+        findings.extend(without_allowed(leaked, contract, &self.contract_text));
         findings.sort();
         unread.sort();
         ContractDocument {
@@ -143,19 +147,18 @@ impl<'a> ContractReading<'a> {
         ask(&interface, unread)
     }
 
-    fn leaks(&self) -> Leaks {
-        let contract = &self.task.public.contract;
-        let mut public: HashSet<&str> = HashSet::new();
-        for listed in &contract.names {
-            public.extend(words(&listed.name));
-            if listed.kind != NameKind::Module {
-                public.extend(words(listed.signature.as_deref().unwrap_or_default()));
-            }
-        }
-        let tests = self.official.iter().chain(&self.probes).map(|(_, text)| text.as_str());
-        let known: Vec<&str> = self.before.iter().map(|(_, text)| text.as_str()).chain(tests).collect();
-        let is_public = |word: &str| public.contains(word) || self.base_has_word(word);
-        Leaks::of(&self.before, &self.after, &known, &is_public)
+    /// `listed` is where golden has what the contract lists.
+    fn leaks(&self, listed: &[(String, String)]) -> Leaks {
+        let tests = self.official.iter().chain(&self.probes);
+        let tests: Vec<&str> = tests.map(|(_, text)| text.as_str()).collect();
+        Leaks::of(&Texts {
+            base: &self.before,
+            golden: &self.after,
+            tests: &tests,
+            base_has_word: &|word| self.base_has_word(word),
+            contract: &self.task.public.contract,
+            listed,
+        })
     }
 
     /// Whether a word stands in a Python file of base.

@@ -3,6 +3,7 @@
 mod acceptance;
 mod agent;
 pub mod atif;
+mod allowance;
 mod attempt_plan;
 mod calibration;
 mod canary;
@@ -39,6 +40,7 @@ pub use agent::{
     AGENT_SCHEMA, AgentInstall, AgentModel, AgentRun, AgentSkills, AgentSpec, OutputFormat, PLACEHOLDERS,
     PromptBy, Wire,
 };
+pub use allowance::Allowance;
 pub use attempt_plan::{ATTEMPT_PLAN_SCHEMA, AttemptPlanDocument, Foreseen, PlannedAttempts};
 pub use calibration::{
     CALIBRATION_SCHEMA, CalibratedCase, CalibratedTwin, Calibration, CalibrationKey, Quarantined,
@@ -57,7 +59,7 @@ pub use equivalent::{EQUIVALENT_SCHEMA, EquivalentMutant, EquivalentSpec, ShownM
 pub use error::{Class, Classified};
 pub use eval::{EVAL_SCHEMA, EvalArm, EvalDocument};
 pub use format::FormatError;
-pub use lint::{CONTRACT_SCHEMA, ContractDocument, ContractFinding, ContractRule, TouchedName};
+pub use lint::{CONTRACT_SCHEMA, ContractDocument, ContractFinding, ContractRule, GoldenLine, TouchedName};
 pub use mutant::{Mutant, Operator};
 pub use pack::{EnvironmentSpec, PACK_SCHEMA, Pack, Source, is_name, is_python_version};
 pub use price::{Cost, PRICES_SCHEMA, Price, PriceTable, SHIPPED_PRICES};

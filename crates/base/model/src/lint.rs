@@ -20,14 +20,83 @@ pub enum ContractRule {
     Unknown,
     /// The listed signature is not golden's.
     Signature,
-    /// A statement of a body of golden's stands in the text.
+    /// A statement of a body of golden's stands in the text, however it is spelled.
     BodyLine,
-    /// A number or a message of a body of golden's stands in the text.
+    /// A number or a message of a body of golden's stands in the text, however it is spelled.
     Constant,
     /// A name that golden chose for itself stands in the text.
     PrivateName,
     /// So many tokens of golden's code stand in the text in a row.
     LongNgram,
+    /// So many words of golden's comments or docstrings stand in the text in a row.
+    Prose,
+    /// An `[[allow]]` of the contract allows nothing that stands in the text.
+    Allowance,
+}
+
+impl ContractRule {
+    /// All of them.
+    pub const ALL: [ContractRule; 10] = [
+        ContractRule::Missing,
+        ContractRule::Untouched,
+        ContractRule::Unknown,
+        ContractRule::Signature,
+        ContractRule::BodyLine,
+        ContractRule::Constant,
+        ContractRule::PrivateName,
+        ContractRule::LongNgram,
+        ContractRule::Prose,
+        ContractRule::Allowance,
+    ];
+
+    /// Its name as files and `--json` have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            ContractRule::Missing => "missing",
+            ContractRule::Untouched => "untouched",
+            ContractRule::Unknown => "unknown",
+            ContractRule::Signature => "signature",
+            ContractRule::BodyLine => "body-line",
+            ContractRule::Constant => "constant",
+            ContractRule::PrivateName => "private-name",
+            ContractRule::LongNgram => "long-ngram",
+            ContractRule::Prose => "prose",
+            ContractRule::Allowance => "allowance",
+        }
+    }
+
+    /// Whether it looks for golden in the text that an agent reads, so that an author may allow what it finds.
+    pub fn is_leak(self) -> bool {
+        self.advice().is_some()
+    }
+
+    /// What an author does about golden's own in the text.
+    fn advice(self) -> Option<&'static str> {
+        match self {
+            ContractRule::BodyLine | ContractRule::LongNgram => {
+                Some("say what has to come out, not how golden computes it")
+            }
+            ContractRule::Constant => Some("say what it is for, and leave it to the reader"),
+            ContractRule::PrivateName => Some("say what it is in other words, or list it if tests touch it"),
+            ContractRule::Prose => Some("say what a caller has to know in words of your own"),
+            _ => None,
+        }
+    }
+}
+
+/// A line of golden's tree.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct GoldenLine {
+    /// Path in golden's tree.
+    pub file: String,
+    /// The line, from 1.
+    pub line: u32,
+}
+
+impl std::fmt::Display for GoldenLine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
 }
 
 /// One finding.
@@ -41,6 +110,46 @@ pub struct ContractFinding {
     pub rule: ContractRule,
     /// What is wrong, in one sentence.
     pub what: String,
+    /// What stands in the text, as it is spelled there; only of what repeats golden.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passage: Option<String>,
+    /// Where golden has it; only of what repeats golden.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub golden: Option<GoldenLine>,
+    /// What to do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+impl ContractFinding {
+    /// A finding on the contract itself.
+    pub fn new(file: &str, line: u32, rule: ContractRule, what: String) -> ContractFinding {
+        ContractFinding { file: file.to_owned(), line, rule, what, passage: None, golden: None, hint: None }
+    }
+
+    /// A finding on a passage that repeats golden; `is` says what of golden's it is, such as `a number of golden's code`.
+    pub fn leak(
+        file: &str,
+        line: u32,
+        rule: ContractRule,
+        is: &str,
+        passage: &str,
+        golden: GoldenLine,
+    ) -> ContractFinding {
+        let hint = rule.advice().map(|advice| {
+            format!(
+                "{advice}; or let it stand with an [[allow]] of rule = \"{}\" in contract.toml",
+                rule.name()
+            )
+        });
+        ContractFinding {
+            what: format!("{is}: `{passage}` ({golden})"),
+            passage: Some(passage.to_owned()),
+            golden: Some(golden),
+            hint,
+            ..ContractFinding::new(file, line, rule, String::new())
+        }
+    }
 }
 
 impl std::fmt::Display for ContractFinding {

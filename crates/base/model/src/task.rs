@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::allowance::Allowance;
 use crate::canary::Canary;
 use crate::digest::{Digest, DigestBuilder};
 use crate::equivalent::EquivalentMutant;
@@ -231,6 +232,9 @@ pub struct Contract {
     /// The PR-new names.
     #[serde(default, rename = "name")]
     pub names: Vec<ContractName>,
+    /// What of golden's the text may say all the same. No prompt shows it.
+    #[serde(default, rename = "allow", skip_serializing_if = "Vec::is_empty")]
+    pub allowed: Vec<Allowance>,
 }
 
 /// One PR-new name of the contract.
@@ -323,6 +327,7 @@ impl Contract {
                 return refuse(format!("`{}` is listed twice", listed.name));
             }
         }
+        contract.check_allowances(file, text)?;
         Ok(contract)
     }
 }

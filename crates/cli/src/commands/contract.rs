@@ -70,6 +70,9 @@ pub fn lint(global: &Global, args: LintContractArgs) -> Result<ExitCode, Failure
     let mut text = String::new();
     for finding in &document.findings {
         text += &format!("{}\n", visible(&finding.to_string()));
+        if let Some(hint) = &finding.hint {
+            text += &format!("  hint: {}\n", visible(hint));
+        }
     }
     let touched = counted(document.touched.len() as u32, "name");
     let found = counted(document.findings.len() as u32, "finding");

@@ -140,6 +140,10 @@ impl Evidence<'_> {
                 unprobed_hunks.len()
             ));
         }
+        if let allowed @ 1.. = self.task.public.contract.allowed.len() {
+            let passages = if allowed == 1 { "passage" } else { "passages" };
+            remarks.push(format!("contract.toml lets {allowed} {passages} stand that golden has, too"));
+        }
         if self.task.canary.is_none() {
             remarks.push("the pack has no canary (`infradev canary PACK --write` makes one)".to_string());
         }

@@ -215,7 +215,7 @@ impl Interface<'_> {
         for listed in &contract.names {
             let line = listed.line_in(text).unwrap_or(1) as u32;
             let mut report = |rule: ContractRule, what: String| {
-                findings.push(ContractFinding { file: CONTRACT.to_owned(), line, rule, what });
+                findings.push(ContractFinding::new(CONTRACT, line, rule, what));
             };
             if !self.exists(listed) {
                 report(ContractRule::Unknown, format!("golden has no {} `{}`", listed.kind, listed.name));
@@ -265,15 +265,12 @@ impl Interface<'_> {
                     format!("the key \"{}\" of `{}`", name.word, name.owner().unwrap_or_default())
                 }
             };
-            findings.push(ContractFinding {
-                file: touched.file.clone(),
-                line: touched.line as u32,
-                rule: ContractRule::Missing,
-                what: format!(
-                    "{what} is touched here, golden adds it ({}:{}), and contract.toml does not state it",
-                    name.object.file, name.line
-                ),
-            });
+            let what = format!(
+                "{what} is touched here, golden adds it ({}:{}), and contract.toml does not state it",
+                name.object.file, name.line
+            );
+            let line = touched.line as u32;
+            findings.push(ContractFinding::new(&touched.file, line, ContractRule::Missing, what));
         }
         findings
     }
