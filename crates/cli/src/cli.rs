@@ -110,6 +110,9 @@ pub struct AcceptArgs {
     /// Run cases in shuffled order
     #[arg(long)]
     pub shuffle: bool,
+    /// Draw the inputs of probes, the forms of twins and the order of cases from this number: the same trials again
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
     /// Behaviour-preserving rewrites of golden that are tried at most, a task: all, a number, 0 for none
     #[arg(long, value_name = "all|N", default_value = "8", value_parser = rewrites)]
     pub rewrites: usize,

@@ -89,9 +89,15 @@ impl Session {
         Ok(load_pack(path, &history)?)
     }
 
-    /// Sets up where trials run.
+    /// Sets up where trials run, each from a seed of its own.
     pub fn executor(&self) -> Result<Executor, Failure> {
+        self.executor_from(None)
+    }
+
+    /// The same; all seeds are drawn from this one.
+    pub fn executor_from(&self, seed: Option<u64>) -> Result<Executor, Failure> {
         Ok(Executor::new(Settings {
+            seed,
             home: self.home.clone(),
             sandbox: self.kind,
             slots: self.jobs,

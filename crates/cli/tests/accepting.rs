@@ -2,6 +2,8 @@
 
 mod ground;
 
+use std::collections::BTreeSet;
+
 use ground::Ground;
 
 #[test]
@@ -19,6 +21,23 @@ fn a_good_task_is_accepted_and_its_record_is_written_beside_it() {
     assert!(said.out.starts_with("task    accepted"), "{}", said.out);
     assert!(said.out.contains("accepted 1 of 1"), "{}", said.out);
     assert!(ground.read("pack/tasks/triple/acceptance.json").contains("\"accepted\": true"));
+}
+
+#[test]
+fn one_seed_makes_the_same_trials_again_and_another_makes_others() {
+    let trials = |seed: &[&str]| -> BTreeSet<String> {
+        let ground = Ground::new();
+        let plain = ["accept", "pack", "--no-write", "--runs", "2", "--rewrites", "0"];
+        ground.infradev(&[&plain, seed].concat()).exits(0);
+        let runs = ground.path().join("home/runs");
+        let run = std::fs::read_dir(&runs).unwrap().flatten().find(|entry| entry.path().join("trials").is_dir());
+        let trials = std::fs::read_dir(run.unwrap().path().join("trials")).unwrap().flatten();
+        trials.map(|trial| trial.file_name().into_string().unwrap()).collect()
+    };
+    // A trial's name is the digest of all that goes into it, its seed too.
+    let of_seven = trials(&["--seed", "7"]);
+    assert_eq!(trials(&["--seed", "7"]), of_seven);
+    assert_eq!(trials(&["--seed", "8"]).intersection(&of_seven).count(), 0);
 }
 
 #[test]

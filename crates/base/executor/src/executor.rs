@@ -99,6 +99,7 @@ pub struct Executor {
     pub(crate) sandbox: Kind,
     pub(crate) slots: Arc<Semaphore>,
     pub(crate) slots_in_all: usize,
+    seed: Option<u64>,
     pub(crate) progress: Arc<dyn Progress>,
 }
 
@@ -110,6 +111,8 @@ pub struct Settings {
     pub sandbox: Kind,
     /// Trials at once.
     pub slots: usize,
+    /// What each trial's own seed is drawn from, together with its inputs; a fresh one for each otherwise.
+    pub seed: Option<u64>,
     /// Who is told.
     pub progress: Arc<dyn Progress>,
     /// An interpreter for the judge in place of the locked environment, on machines that reach no index.
@@ -165,7 +168,7 @@ impl Ask {
 impl Executor {
     /// Sets up: kit laid out, judge's environment built.
     pub fn new(settings: Settings) -> Result<Executor, ExecutorError> {
-        let Settings { home, sandbox, slots, progress, judge_python } = settings;
+        let Settings { home, sandbox, slots, seed, progress, judge_python } = settings;
         infradev_sandbox::sweep();
         let builds = home.builds();
         let kit = Kit::lay(&home)?;
@@ -189,6 +192,7 @@ impl Executor {
             sandbox,
             slots: Arc::new(Semaphore::new(slots.max(1))),
             slots_in_all: slots.max(1),
+            seed,
             progress,
         })
     }
@@ -234,7 +238,7 @@ impl Executor {
 
     async fn once(&self, run: &RunFolder, ready: &ReadyTask, ask: Ask) -> Result<TrialResult, ExecutorError> {
         let task = &ready.task;
-        let inputs = TrialInputs {
+        let mut inputs = TrialInputs {
             patch: infradev_model::Digest::of(&ask.patch),
             tree: ready.tree.digest.clone(),
             suites: ready.suites.clone(),
@@ -250,6 +254,8 @@ impl Executor {
             early_stop: ask.stop.is_some(),
             candidates: matches!(ask.twins, Twins::Candidates),
         };
+        let drawn = self.seed.map(|seed| inputs.drawn(seed));
+        inputs.seed = inputs.seed.or(drawn);
         let key = inputs.key();
         let label = label(ready, &ask);
         if let Some(result) = run.finished::<TrialResult>(&key)? {
@@ -292,7 +298,7 @@ impl Executor {
             scratch: staging.scratch().join("work"),
             logs: staging.kept().join("logs"),
             inputs,
-            seed: ask.seed.unwrap_or_else(rand::random),
+            seed: ask.seed.or(drawn).unwrap_or_else(rand::random),
             shuffled: ask.shuffled,
             twins: ask.twins,
             stop: ask.stop,

@@ -2,8 +2,8 @@
 
 mod acceptance;
 mod agent;
-pub mod atif;
 mod allowance;
+pub mod atif;
 mod attempt_plan;
 mod calibration;
 mod canary;

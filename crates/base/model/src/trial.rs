@@ -49,6 +49,13 @@ impl TrialInputs {
         digest.part("inputs", &serde_json::to_vec(self).unwrap_or_default());
         digest.finish()
     }
+
+    /// A seed of this trial's own, drawn from one that many share.
+    pub fn drawn(&self, seed: u64) -> u64 {
+        let mut digest = DigestBuilder::new("infradev trial seed v1");
+        digest.part("seed", &seed.to_le_bytes()).part("trial", self.key().as_str().as_bytes());
+        u64::from_str_radix(&digest.finish().as_str()[..16], 16).unwrap_or(seed)
+    }
 }
 
 /// Which tests a trial runs.

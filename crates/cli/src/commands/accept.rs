@@ -23,9 +23,10 @@ pub async fn run(global: &Global, args: AcceptArgs) -> Result<ExitCode, Failure>
         ("shuffle", vec![u8::from(args.shuffle)]),
         ("rewrites", args.rewrites.to_string().into_bytes()),
         ("write", vec![u8::from(!args.no_write)]),
+        ("seed", args.seed.map(|seed| seed.to_le_bytes().to_vec()).unwrap_or_default()),
     ];
     let plan = session.plan("accept", &pack, &more);
-    let executor = session.executor()?;
+    let executor = session.executor_from(args.seed)?;
     let run = session.start(&plan)?;
     let accepting = AcceptPlan {
         tasks: session::tasks(pack),
