@@ -67,7 +67,7 @@ pub fn run(global: &Global, args: CurateArgs) -> Result<ExitCode, Failure> {
         report::warn(what);
     }
     if let Some(count) = document.left_out.get(&LeftOutBecause::MissingObjects) {
-        report::warn(&format!(
+        report::warn(format!(
             "the clone lacks objects of {}, which are left out: fetch them (git fetch --refetch), and run it again",
             counted(*count, "commit")
         ));

@@ -22,37 +22,44 @@ const SHOWN: usize = 4;
 
 /// Weights for several answers to one question, each with what speaks for it.
 pub struct Votes<T> {
-    all: Vec<(T, f64, Vec<(f64, Evidence)>)>,
+    all: Vec<Vote<T>>,
+}
+
+struct Vote<T> {
+    answer: T,
+    sum: f64,
+    why: Vec<(f64, Evidence)>,
 }
 
 impl<T: Copy + PartialEq> Votes<T> {
     /// No votes yet. Of equal sums the answer that stands first is taken.
     pub fn among(answers: &[T]) -> Votes<T> {
-        Votes { all: answers.iter().map(|answer| (*answer, 0.0, Vec::new())).collect() }
+        let vote = |answer: &T| Vote { answer: *answer, sum: 0.0, why: Vec::new() };
+        Votes { all: answers.iter().map(vote).collect() }
     }
 
     /// Adds weight to an answer.
     pub fn add(&mut self, answer: T, weight: f64, evidence: Evidence) {
-        if let Some((_, sum, why)) = self.all.iter_mut().find(|(known, _, _)| *known == answer) {
-            *sum += weight;
-            why.push((weight, evidence));
+        if let Some(vote) = self.all.iter_mut().find(|vote| vote.answer == answer) {
+            vote.sum += weight;
+            vote.why.push((weight, evidence));
         }
     }
 
     /// The sum of an answer.
     pub fn of(&self, answer: T) -> f64 {
-        self.all.iter().find(|(known, _, _)| *known == answer).map_or(0.0, |(_, sum, _)| *sum)
+        self.all.iter().find(|vote| vote.answer == answer).map_or(0.0, |vote| vote.sum)
     }
 
     /// The answer with the largest sum, and what speaks for it, the weightiest first.
     pub fn best(self) -> Option<(T, Vec<Evidence>)> {
-        let mut best: Option<(T, f64, Vec<(f64, Evidence)>)> = None;
+        let mut best: Option<Vote<T>> = None;
         for vote in self.all {
-            if best.as_ref().is_none_or(|(_, sum, _)| vote.1 > *sum) {
+            if best.as_ref().is_none_or(|best| vote.sum > best.sum) {
                 best = Some(vote);
             }
         }
-        let (answer, _, mut why) = best?;
+        let Vote { answer, mut why, .. } = best?;
         why.sort_by(|(one, _), (two, _)| two.total_cmp(one));
         let mut shown: Vec<Evidence> = Vec::new();
         for (_, evidence) in why {
