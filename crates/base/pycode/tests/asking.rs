@@ -115,7 +115,7 @@ fn lines_of_code_leave_out_comments_docstrings_blanks_and_indents() {
         "\"\"\"Doc.\n\nMore.\"\"\"\n# one\nX = 1  # one\n\n\ndef f(a):\n    '''D.'''\n    # two\n    return a\n\"after\"\n",
     );
     assert_eq!((bare.len(), bare), (3, told));
-    assert_eq!(lines("T = '''one\n\ntwo'''\nU = (\n    1,  # one\n\n)\n").len(), 6);
+    assert_eq!(lines("T = '''one\n\ntwo'''\nU = (\n    1,  # one\n\n)\n").len(), 5);
     assert_eq!(lines("# nothing\n").len(), 0);
 }
 

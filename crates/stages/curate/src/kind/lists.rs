@@ -196,7 +196,7 @@ pub const TITLE: List = &[
 ];
 
 /// Most that words of the title weigh for one kind, the first one apart.
-pub const MOST_OF_TITLE: f64 = 3.0;
+pub const MOST_OF_TITLE: f64 = 3.5;
 
 /// Words and phrases of the description.
 pub const BODY: List = &[

@@ -149,7 +149,7 @@ fn title(title: &str, votes: &mut Votes<Kind>) {
 }
 
 /// What the last word weighs in a title without a verb.
-const AS_VERB: f64 = 3.0;
+const AS_VERB: f64 = 3.5;
 
 /// “Reduce peak memory”, “avoid extra copies”, “fix slowdown”: the same for less. The place of its verb.
 fn cheaper(said: &[String], votes: &mut Votes<Kind>) -> Option<usize> {
