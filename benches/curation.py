@@ -39,13 +39,25 @@ def clones(given: list[str]) -> dict[str, Path]:
     return found
 
 
-def seconds(command: list[str | Path], env: dict[str, str] | None = None) -> tuple[float, bytes]:
+def seconds(command: list[str | Path]) -> tuple[float, bytes]:
     begin = time.monotonic()
-    ran = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, **(env or {})})
+    ran = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     wall = time.monotonic() - begin
     if ran.returncode != 0:
         sys.exit(f"{' '.join(map(str, command))}\nended with {ran.returncode}:\n{ran.stderr.decode(errors='replace')[-3000:]}")
     return wall, ran.stdout
+
+
+def numstat(clone: Path) -> float | None:
+    """The better of two; nothing for a clone that lacks objects, where git gives up half way."""
+    command = ["git", "-C", str(clone), "log", "--numstat"]
+    times = []
+    for _ in range(2):
+        begin = time.monotonic()
+        if subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode != 0:
+            return None
+        times.append(time.monotonic() - begin)
+    return min(times)
 
 
 def curation(program: Path, scratch: Path, given: list[str], show: Show) -> None:
@@ -58,9 +70,8 @@ def curation(program: Path, scratch: Path, given: list[str], show: Show) -> None
         home = scratch / "curation"
         shutil.rmtree(home, ignore_errors=True)
         curate = [program, "--home", home, "--quiet", "curate", clone, "--no-github", "--min-tests", "0", "--json"]
-        numstat = ["git", "-C", clone, "log", "--numstat"]
         seconds(["git", "-C", clone, "rev-list", "--count", "HEAD"])
-        git = min(seconds(numstat)[0] for _ in range(2))
+        git = numstat(clone)
         first, text = seconds(curate)
         second, again = seconds(curate)
         document = json.loads(text)
@@ -68,7 +79,8 @@ def curation(program: Path, scratch: Path, given: list[str], show: Show) -> None
             sys.exit(f"{name}: a second run says other than the first")
         documents[name] = document
         count = f"{document['commits']:,}", f"{len(document['candidates']):,}"
-        rows.append((name, *count, f"{git:.1f} s", f"{first:.1f} s", f"{first / git:.2f}", f"{second:.2f} s"))
+        against = (f"{git:.1f} s", f"{first:.1f} s", f"{first / git:.2f}") if git else ("objects missing", f"{first:.1f} s", "–")
+        rows.append((name, *count, *against, f"{second:.2f} s"))
     show(
         "A whole history: curate against git log --numstat (targets: 3 times, and 1 s again)",
         ("repository", "commits", "candidates", "git", "curate", "ratio", "again"),

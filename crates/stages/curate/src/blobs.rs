@@ -1,34 +1,82 @@
 //! Contents of files while a chunk of a history is read, and what was parsed of them.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use infradev_pycode::{Module, ParseError, Shapes};
 
-/// Contents of blobs by id, and the shapes of those that were parsed.
+/// Shapes that are kept at once.
+const KEPT: usize = 6000;
+
+/// The shapes of files, for all threads: what one commit leaves another begins with.
 #[derive(Default)]
-pub struct Blobs {
-    /// Contents.
-    pub contents: HashMap<String, Vec<u8>>,
-    /// Shapes; empty for what does not parse.
+pub struct Parsed {
+    shapes: Mutex<HashMap<String, Arc<Shapes>>>,
+}
+
+impl Parsed {
+    fn with<T>(&self, work: impl FnOnce(&mut HashMap<String, Arc<Shapes>>) -> T) -> T {
+        // A thread that died while it held them left whole entries.
+        work(&mut self.shapes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A blob that a commit's facts are read from.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Wanted {
+    /// Its id.
+    pub id: String,
+    /// Its text is read, not its shapes alone.
+    pub text: bool,
+}
+
+/// What a chunk of commits is read from.
+pub struct Blobs<'a> {
+    parsed: &'a Parsed,
+    contents: HashMap<String, Vec<u8>>,
     shapes: HashMap<String, Arc<Shapes>>,
 }
 
-/// Shapes that are kept at once.
-const KEPT: usize = 4000;
+impl<'a> Blobs<'a> {
+    /// Nothing yet.
+    pub fn over(parsed: &'a Parsed) -> Blobs<'a> {
+        Blobs { parsed, contents: HashMap::new(), shapes: HashMap::new() }
+    }
 
-impl Blobs {
-    /// Lets go of contents, and of shapes where there are too many.
-    pub fn begin_chunk(&mut self) {
+    /// Lets go of the last chunk, and says which blobs of this one have to be read.
+    pub fn begin(&mut self, mut wanted: Vec<Wanted>) -> Vec<String> {
         self.contents.clear();
-        if self.shapes.len() > KEPT {
-            self.shapes.clear();
-        }
+        self.shapes.clear();
+        // Of one blob that with its text comes last, and stays.
+        wanted.sort_unstable();
+        self.parsed.with(|known| {
+            for blob in wanted.iter() {
+                if let Some(shapes) = known.get(&blob.id) {
+                    self.shapes.insert(blob.id.clone(), shapes.clone());
+                }
+            }
+            if known.len() > KEPT {
+                known.clear();
+            }
+        });
+        let mut ids: Vec<String> = wanted
+            .into_iter()
+            .filter(|blob| blob.text || !self.shapes.contains_key(&blob.id))
+            .map(|blob| blob.id)
+            .collect();
+        ids.dedup();
+        ids
+    }
+
+    /// Takes what was read.
+    pub fn take(&mut self, ids: Vec<String>, contents: Vec<Vec<u8>>) {
+        self.contents.extend(ids.into_iter().zip(contents));
     }
 
     /// The text of a blob; empty where it was not read.
-    pub fn text(&self, id: &str) -> String {
-        self.contents.get(id).map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default()
+    pub fn text(&self, id: &str) -> Cow<'_, str> {
+        self.contents.get(id).map_or(Cow::Borrowed(""), |bytes| String::from_utf8_lossy(bytes))
     }
 
     /// The tree of a blob; its shapes are kept.
@@ -38,7 +86,9 @@ impl Blobs {
     pub fn module(&mut self, path: &str, id: &str) -> Result<Module, ParseError> {
         let module = Module::parse(path, &self.text(id))?;
         if !self.shapes.contains_key(id) {
-            self.shapes.insert(id.to_owned(), Arc::new(module.shapes()));
+            let shapes = Arc::new(module.shapes());
+            self.parsed.with(|known| known.insert(id.to_owned(), shapes.clone()));
+            self.shapes.insert(id.to_owned(), shapes);
         }
         Ok(module)
     }

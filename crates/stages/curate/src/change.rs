@@ -9,7 +9,7 @@ use infradev_pycode::Shape;
 
 use crate::area::area;
 use crate::asking::Asking;
-use crate::blobs::Blobs;
+use crate::blobs::{Blobs, Wanted};
 use crate::differing::{Differing, is_function, simple};
 use crate::kind::{Made, kind};
 use crate::paths::{PathClass, classify};
@@ -89,20 +89,25 @@ impl<'a> Sorted<'a> {
         }
     }
 
-    /// The blobs that [`facts`] reads.
-    pub fn blobs(&self) -> impl Iterator<Item = &str> {
-        let read = self
-            .files
-            .iter()
-            .filter(|(class, _, _)| matches!(class, PathClass::Source | PathClass::Test | PathClass::Script));
-        read.flat_map(|(_, _, file)| {
-            [file.old_blob.as_deref(), file.new_blob.as_deref()].into_iter().flatten()
-        })
+    /// The blobs that [`facts`] reads: of source the shapes, of tests also the text as it is after.
+    pub fn blobs(&self) -> Vec<Wanted> {
+        let mut wanted = Vec::new();
+        for (class, path, file) in &self.files {
+            let sides = match class {
+                PathClass::Source => [(&file.old_blob, false), (&file.new_blob, false)],
+                PathClass::Test => [(&file.old_blob, false), (&file.new_blob, true)],
+                PathClass::Script if path.contains("test") => [(&None, false), (&file.new_blob, true)],
+                _ => continue,
+            };
+            let there = sides.into_iter().filter_map(|(id, text)| Some((id.clone()?, text)));
+            wanted.extend(there.map(|(id, text)| Wanted { id, text }));
+        }
+        wanted
     }
 }
 
 /// Facts about a commit, or why it is no candidate after all.
-pub fn facts(sorted: &Sorted<'_>, told: &Told<'_>, blobs: &mut Blobs) -> Result<Facts, LeftOutBecause> {
+pub fn facts(sorted: &Sorted<'_>, told: &Told<'_>, blobs: &mut Blobs<'_>) -> Result<Facts, LeftOutBecause> {
     let mut unparsed = Vec::new();
     let mut differing = Differing::default();
     for (path, file) in sorted.of_class(PathClass::Source) {
@@ -164,7 +169,13 @@ pub fn facts(sorted: &Sorted<'_>, told: &Told<'_>, blobs: &mut Blobs) -> Result<
 }
 
 /// Adds the two sides of a file.
-fn pair(path: &str, file: &ChangedFile, into: &mut Differing, blobs: &mut Blobs, unparsed: &mut Vec<String>) {
+fn pair(
+    path: &str,
+    file: &ChangedFile,
+    into: &mut Differing,
+    blobs: &mut Blobs<'_>,
+    unparsed: &mut Vec<String>,
+) {
     let base = blobs.shapes(path, file.old_blob.as_deref());
     let golden = blobs.shapes(path, file.new_blob.as_deref());
     match (base, golden) {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use infradev_git::{CommitId, GitError, Repo};
 
-use crate::blobs::Blobs;
+use crate::blobs::{Blobs, Parsed, Wanted};
 use crate::change::Sorted;
 use crate::error::CurateError;
 use crate::record::{Record, Records};
@@ -58,6 +58,7 @@ pub fn read(
     }
     let chunks: Vec<&[CommitId]> = wanted.chunks(CHUNK).collect();
     let (next, done, torn) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+    let parsed = Parsed::default();
     let records = Mutex::new(records);
     let failed: Mutex<Option<CurateError>> = Mutex::new(None);
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(chunks.len());
@@ -70,7 +71,7 @@ pub fn read(
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                let mut blobs = Blobs::default();
+                let mut blobs = Blobs::over(&parsed);
                 while let Some(chunk) = chunks.get(next.fetch_add(1, Ordering::Relaxed)) {
                     if infradev_supervise::cancelled() {
                         return fail(CurateError::Interrupted);
@@ -112,7 +113,7 @@ fn lacks_objects(error: &CurateError) -> bool {
 fn read_chunk(
     repo: &Repo,
     chunk: &[CommitId],
-    blobs: &mut Blobs,
+    blobs: &mut Blobs<'_>,
     torn: &AtomicUsize,
 ) -> Result<Vec<Record>, CurateError> {
     let error = match read_whole(repo, chunk, blobs) {
@@ -134,19 +135,17 @@ fn read_chunk(
     }
 }
 
-fn read_whole(repo: &Repo, chunk: &[CommitId], blobs: &mut Blobs) -> Result<Vec<Record>, CurateError> {
+fn read_whole(repo: &Repo, chunk: &[CommitId], blobs: &mut Blobs<'_>) -> Result<Vec<Record>, CurateError> {
     let entries = repo.entries(chunk)?;
-    blobs.begin_chunk();
-    let mut wanted: Vec<String> = Vec::new();
+    let mut wanted: Vec<Wanted> = Vec::new();
     for entry in &entries {
         let sorted = Sorted::of(entry);
         if sorted.left_out(entry).is_none() {
-            wanted.extend(sorted.blobs().map(str::to_owned));
+            wanted.extend(sorted.blobs());
         }
     }
-    wanted.sort_unstable();
-    wanted.dedup();
-    let contents = repo.blobs(&wanted)?;
-    blobs.contents.extend(wanted.into_iter().zip(contents));
+    let ids = blobs.begin(wanted);
+    let contents = repo.blobs(&ids)?;
+    blobs.take(ids, contents);
     Ok(entries.iter().map(|entry| Record::of(entry, blobs)).collect())
 }

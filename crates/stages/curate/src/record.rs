@@ -52,7 +52,7 @@ const NAMED: usize = 200;
 
 impl Record {
     /// Reads a commit whose blobs are at hand.
-    pub fn of(entry: &Entry, blobs: &mut Blobs) -> Record {
+    pub fn of(entry: &Entry, blobs: &mut Blobs<'_>) -> Record {
         let message = message::read(&entry.subject, &entry.body);
         let sorted = Sorted::of(entry);
         let told = Told { title: message.of_change(), body: &entry.body, labels: &[] };
