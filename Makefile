@@ -5,7 +5,7 @@
 # make bench   figures as ratios; one part alone: make bench BENCH=overhead
 # make upstream MEGATRON=path/of/a/clone   tasks of Megatron-LM's own pull requests: minutes; 3 GB of packages once
 # make hollow-survey MEGATRON=a/clone VERL=a/clone [PYTHON=a/python/with/torch]   hollow files and mutants of 300 pull requests
-# make curation MEGATRON=a/clone VERL=a/clone   what curate reads of real histories, against fixtures/curation/labels.jsonl
+# make curation MEGATRON=a/clone VERL=a/clone TORCHTITAN=a/clone   what curate reads of real histories, against fixtures/curation/labels.jsonl
 # make kill-test   kill -9 at 50 instants of one acceptance of the core pack, resuming after each
 # make docs    the book, into docs/book (needs mdbook)
 # make install the program, into ~/.cargo/bin
@@ -89,10 +89,12 @@ hollow-survey:
 curation:
 	@tools/setup.sh
 	$(IN)
-	test -n "$(MEGATRON)$(VERL)" || { echo "say where a clone is: make curation MEGATRON=../Megatron-LM VERL=../verl" >&2; exit 2; }
+	test -n "$(MEGATRON)$(VERL)$(TORCHTITAN)" || { echo "say where a clone is: make curation MEGATRON=../Megatron-LM VERL=../verl TORCHTITAN=../torchtitan" >&2; exit 2; }
 	if [ -n "$(MEGATRON)" ]; then export INFRADEV_MEGATRON="$(abspath $(MEGATRON))"; fi
 	if [ -n "$(VERL)" ]; then export INFRADEV_VERL="$(abspath $(VERL))"; fi
-	cargo test --release --package infradev-curate --test labels -- --nocapture
+	if [ -n "$(TORCHTITAN)" ]; then export INFRADEV_TORCHTITAN="$(abspath $(TORCHTITAN))"; fi
+	cargo build --release --quiet --package infradev-cli
+	python3 benches/bench.py --infradev target/release/infradev curation
 
 docs:
 	mdbook build docs

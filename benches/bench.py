@@ -7,6 +7,7 @@
     make bench BENCH=memory       the harness's memory with 100,000 cases reported
     make bench BENCH=mutation     seconds a mutant against mutmut and cosmic-ray, and of mutants that need 2 ranks
     make bench BENCH=log          an agent's log of 200 MB into its trajectory: rate and memory
+    make bench BENCH=curation     a whole history read, against git log --numstat, and precision and recall of what is guessed; needs clones
     make bench BENCH=start        from the workspace being ready to the first case, in an environment that was used before
 """
 
@@ -22,6 +23,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Callable
 
+import curation
 import mutation
 import packs
 from processes import Infradev, Ran, run
@@ -69,6 +71,7 @@ class Bench:
         self.trials: int = options.trials
         self.cases: int = options.cases
         self.worlds: list[int] = options.worlds
+        self.clones: list[str] = options.clone
         self.scratch = scratch
 
     def core(self) -> list[tuple[str, int, Path]]:
@@ -189,6 +192,9 @@ class Bench:
     def mutation(self) -> None:
         mutation.mutation(self.infradev, self.scratch, min(self.pairs, 3), show)
 
+    def curation(self) -> None:
+        curation.curation(self.infradev.program, self.scratch, self.clones, show)
+
     def start(self) -> None:
         rows = []
         for task, world, pack in self.core():
@@ -212,15 +218,16 @@ def spread(seconds: list[float]) -> tuple[str, str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", metavar="PART", help="overhead, start, supervisor, memory, log, ratio, mutation [default: all]")
+    parser.add_argument("parts", nargs="*", metavar="PART", help="overhead, start, supervisor, memory, log, ratio, mutation, curation [default: all]")
     parser.add_argument("--infradev", type=Path, required=True, help="the program, a release build")
     parser.add_argument("--home", type=Path, default=ROOT / "target/bench", help="where runs are kept [default: target/bench]")
     parser.add_argument("--pairs", type=int, default=5, help="pairs of runs for a ratio [default: 5]")
     parser.add_argument("--trials", type=int, default=15, help="trials for the overhead [default: 15]")
     parser.add_argument("--cases", type=int, default=100_000, help="cases for the harness's memory [default: 100000]")
     parser.add_argument("--worlds", type=int, nargs="*", default=[], help="only these world sizes of core's [default: all]")
+    parser.add_argument("--clone", action="append", default=[], metavar="NAME=PATH", help="for curation: where a clone is; INFRADEV_MEGATRON, INFRADEV_VERL and INFRADEV_TORCHTITAN say the same")
     options = parser.parse_args()
-    known = {name: getattr(Bench, name) for name in ("overhead", "start", "supervisor", "memory", "log", "ratio", "mutation")}
+    known = {name: getattr(Bench, name) for name in ("overhead", "start", "supervisor", "memory", "log", "ratio", "mutation", "curation")}
     parts = options.parts or list(known)
     for part in parts:
         if part not in known:

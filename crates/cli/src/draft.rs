@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use infradev_git::CommitInfo;
-use infradev_model::{Area, Kind};
+use infradev_model::{Area, Candidate, Evidence, Kind, Pull};
 use infradev_patch::{Change, Patch, is_collected, looks_like_test};
 
 /// Longest id that is made from a subject.
@@ -81,10 +81,14 @@ pub struct TaskDraft<'a> {
     pub area: Area,
     /// A guess.
     pub kind: Kind,
+    /// What speaks for the guesses, a line each.
+    pub because: Vec<String>,
     /// The environment's name.
     pub environment: &'a str,
     /// World sizes.
     pub worlds: &'a [u32],
+    /// GPUs of a trial.
+    pub gpus: u32,
     /// Full commit ids.
     pub base: &'a str,
     /// The change.
@@ -106,14 +110,16 @@ impl TaskDraft<'_> {
         let mut text = String::new();
         let _ = write!(
             text,
-            "schema = 1\nid = {}\ntitle = {}\n# Guessed from the commit's subject: check both.\narea = {}\nkind = {}\n\
-             traits = []\nenvironment = {}\nworlds = [{}]\ngpus = 0\n\n[source]\nbase = {}\nhead = {}\n\n[tests]\n",
+            "schema = 1\nid = {}\ntitle = {}\n# Guessed: check both.\n{}area = {}\nkind = {}\n\
+             traits = []\nenvironment = {}\nworlds = [{}]\ngpus = {}\n\n[source]\nbase = {}\nhead = {}\n\n[tests]\n",
             quoted(self.id),
             quoted(self.title),
+            self.because.iter().map(|line| format!("# {}\n", one_line(line))).collect::<String>(),
             quoted(&area),
             quoted(&kind),
             quoted(self.environment),
             worlds.join(", "),
+            self.gpus,
             quoted(self.base),
             quoted(self.head),
         );
@@ -141,22 +147,42 @@ fn list(items: &[String]) -> String {
     }
 }
 
-/// A draft of spec.md.
-pub fn spec(title: &str, info: &CommitInfo) -> String {
-    let body = info.body.trim();
+/// What speaks for area, kind and world size, a line each.
+pub fn because(area: &[Evidence], kind: &[Evidence], candidate: Option<&Candidate>) -> Vec<String> {
+    let of = |name: &str, evidence: &[Evidence]| {
+        let each: Vec<String> =
+            evidence.iter().map(|evidence| format!("“{}” in {}", evidence.what, evidence.place)).collect();
+        (!each.is_empty()).then(|| format!("{name}: {}", each.join("; ")))
+    };
+    let needs = candidate.and_then(|candidate| of("worlds", &candidate.facts.needs.evidence));
+    [of("area", area), of("kind", kind), needs].into_iter().flatten().collect()
+}
+
+/// A text that stays within its comment.
+fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// A draft of spec.md from a description: a pull request's, else the rest of a commit's message.
+pub fn spec(title: &str, body: &str) -> String {
+    let body = body.trim();
     let body = if body.is_empty() { "The commit says no more than its subject." } else { body };
     format!(
-        "# {title}\n\n<!-- A draft from the commit's message. An agent sees this text: say what is wanted, not how golden does \
-         it. -->\n\n## What and why\n\n{body}\n\n## Data flow, before and after\n\n## Scope\n\n## Required behaviours\n\n\
-         ## Left to you\n\n## What must not regress\n\n## What the tests cover\n"
+        "# {title}\n\n<!-- A draft from the change's description. An agent sees this text: say what is wanted, not how golden \
+         does it. -->\n\n## What and why\n\n{body}\n\n## Data flow, before and after\n\n## Scope\n\n## Required \
+         behaviours\n\n## Left to you\n\n## What must not regress\n\n## What the tests cover\n"
     )
 }
 
-/// description.md: the commit's message, which of a squash commit is the pull request's description.
-pub fn description(info: &CommitInfo) -> String {
-    let body = info.body.trim();
+/// description.md: the pull request's description where it is known, else the commit's message, which of a squash commit is the
+/// same.
+pub fn description(info: &CommitInfo, pull: Option<&Pull>) -> String {
+    let (title, body) = match pull {
+        Some(pull) => (pull.title.trim(), pull.body.trim()),
+        None => (info.subject.trim(), info.body.trim()),
+    };
     let gap = if body.is_empty() { "" } else { "\n\n" };
-    format!("# {}{gap}{body}\n", info.subject.trim())
+    format!("# {title}{gap}{body}\n")
 }
 
 /// An empty contract.toml.

@@ -2,6 +2,7 @@
 
 mod cli;
 mod cli_agents;
+mod cli_curate;
 mod commands;
 mod draft;
 mod files;
@@ -53,7 +54,7 @@ fn main() -> ExitCode {
             Command::Probe(ProbeCommand::Try(args)) => commands::probe::run(&global, args).await,
             Command::Probe(ProbeCommand::List(args)) => commands::probe::list(&global, args).await,
             Command::Curate(args) => commands::curate::run(&global, args),
-            Command::New(args) => commands::new::run(&global, args),
+            Command::New(args) => commands::new::run(&global, args).await,
             Command::Canary(args) => commands::canary::run(args),
             Command::Contract(ContractCommand::Draft(args)) => commands::contract::draft(&global, args),
             Command::Contract(ContractCommand::Lint(args)) => commands::contract::lint(&global, args),

@@ -30,7 +30,8 @@ fn one_seed_makes_the_same_trials_again_and_another_makes_others() {
         let plain = ["accept", "pack", "--no-write", "--runs", "2", "--rewrites", "0"];
         ground.infradev(&[&plain, seed].concat()).exits(0);
         let runs = ground.path().join("home/runs");
-        let run = std::fs::read_dir(&runs).unwrap().flatten().find(|entry| entry.path().join("trials").is_dir());
+        let run =
+            std::fs::read_dir(&runs).unwrap().flatten().find(|entry| entry.path().join("trials").is_dir());
         let trials = std::fs::read_dir(run.unwrap().path().join("trials")).unwrap().flatten();
         trials.map(|trial| trial.file_name().into_string().unwrap()).collect()
     };

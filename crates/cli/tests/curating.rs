@@ -247,6 +247,10 @@ fn a_choice_takes_of_each_kind_and_says_what_is_missing() {
     sorted.sort_unstable();
     assert_eq!(sorted, ["feature", "fix", "refactor"]);
     assert_eq!(ground.read("chosen.jsonl").lines().count(), 3);
+    ground.infradev(&["curate", "repo", "--html", "page/candidates.html", "--quiet"]).exits(0);
+    let page = ground.read("page/candidates.html");
+    assert!(page.contains("<title>Candidates of repo</title>"));
+    assert_eq!(page.matches("<tbody").count(), 5);
     let said =
         ground.infradev(&["curate", "repo", "--want", "9", "--multi-gpu", "2", "--kinds", "fix"]).exits(0);
     assert!(said.err.contains("2 with two ranks or more were wanted, there are 0"), "{}", said.err);
@@ -273,4 +277,80 @@ fn bad_input_says_what_and_what_next() {
         assert_eq!(said.code, code, "{told}");
     }
     insta::assert_snapshot!(told);
+}
+
+#[test]
+fn a_commit_whose_objects_are_missing_is_left_out_until_they_are_there() {
+    let ground = Ground::new();
+    let mut h = history(&ground);
+    h.change("one", "Add one (#1)");
+    h.change("two", "Add two (#2)");
+    // A file of a commit that would be a candidate is gone.
+    ground.git(&["clone", "-q", "repo", "torn"]);
+    let blob = ground.git(&["-C", "torn", "rev-parse", "HEAD~1:pkg/training/one.py"]);
+    let (folder, name) = blob.trim().split_at(2);
+    let object = ground.path().join("torn/.git/objects").join(folder).join(name);
+    let aside = ground.path().join("object");
+    std::fs::rename(&object, &aside).unwrap();
+    let said = ground.infradev(&["curate", "torn", "--json"]).exits(0);
+    assert_eq!(numbers(&said.json()), ["#2"]);
+    assert_eq!(said.json()["left_out"]["missing-objects"], 1);
+    assert!(said.err.contains("the clone lacks objects of 1 commit"), "{}", said.err);
+    std::fs::rename(&aside, &object).unwrap();
+    let said = ground.infradev(&["curate", "torn", "--json"]).exits(0);
+    assert_eq!(numbers(&said.json()), ["#1", "#2"]);
+}
+
+#[test]
+fn a_history_written_anew_counts_as_it_is_now() {
+    let ground = Ground::new();
+    let mut h = history(&ground);
+    let before = h.change("one", "Add one (#1)");
+    ground.infradev(&["curate", "repo"]).exits(0);
+    h.git(&["commit", "-q", "--amend", "-m", "Add one at last (#1)"]);
+    let document = ground.infradev(&["curate", "repo", "--json"]).exits(0).json();
+    let one = candidate(&document, "#1");
+    assert_eq!(one["title"], "Add one at last");
+    assert_ne!(one["commit"], before);
+}
+
+#[test]
+fn a_change_of_very_many_files_and_a_repository_without_tests_have_no_candidates() {
+    let ground = Ground::new();
+    let mut h = history(&ground);
+    for at in 0..300 {
+        h.write(&format!("pkg/many/m{at}.py"), &format!("X = {at}\n"));
+    }
+    h.write("tests/test_many.py", "def test_many():\n    assert True\n");
+    h.commit("Add very many (#1)");
+    let document = ground.infradev(&["curate", "repo", "--json"]).exits(0).json();
+    assert_eq!(document["left_out"], serde_json::json!({ "no-parent": 1, "too-large": 1 }));
+    h.git(&["checkout", "-q", "--orphan", "untested"]);
+    h.git(&["rm", "-q", "-r", "--cached", "tests"]);
+    std::fs::remove_dir_all(ground.path().join("repo/tests")).unwrap();
+    h.commit("Begin");
+    h.write("pkg/training/engine.py", "def step(x):\n    return x + 3\n");
+    h.commit("Step by three (#2)");
+    let said = ground.infradev(&["curate", "repo", "--rev", "untested"]).exits(0);
+    assert!(said.out.contains("0 candidates of 2 commits"), "{}", said.out);
+    assert!(said.out.contains("no-tests 1"), "{}", said.out);
+}
+
+#[test]
+fn a_change_that_is_mostly_docstrings_does_not_rank_high() {
+    let ground = Ground::new();
+    let mut h = history(&ground);
+    let said: String = (0..200).map(|at| format!("    Line {at} of much that is said.\n")).collect();
+    h.write(
+        "pkg/training/engine.py",
+        &format!("def step(x):\n    \"\"\"Steps.\n\n{said}    \"\"\"\n    # By one.\n    return x + 1.0\n"),
+    );
+    h.write("tests/test_engine.py", &TEST.replace("2.0", "2.0, dtype=torch.float32"));
+    h.commit("Say what step does (#1)");
+    let document = ground.infradev(&["curate", "repo", "--json"]).exits(0).json();
+    let one = candidate(&document, "#1");
+    assert_eq!(one["facts"]["substance"], serde_json::json!({ "files": 1, "added": 1, "deleted": 1 }));
+    assert!(one["facts"]["source"]["added"].as_u64().unwrap() > 200);
+    let parts = one["parts"].as_array().unwrap();
+    assert!(parts.iter().all(|part| part["name"] != "size"), "{parts:?}");
 }

@@ -143,6 +143,13 @@ impl Repo {
         &self.git_dir
     }
 
+    /// The url or path that it was cloned from, where its configuration says so.
+    pub fn origin(&self) -> Option<String> {
+        let output = self.git().args(["config", "--get", "remote.origin.url"]).output().ok()?;
+        let url = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        (output.status.success() && !url.is_empty()).then_some(url)
+    }
+
     /// Its history is cut off (`git clone --depth`).
     pub fn is_shallow(&self) -> bool {
         self.shallow

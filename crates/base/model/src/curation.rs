@@ -64,6 +64,8 @@ pub enum LeftOutBecause {
     TooLarge,
     /// Neither syntax tree of its source differs: comments, docstrings, layout.
     NoCode,
+    /// The clone lacks objects of it.
+    MissingObjects,
     /// A filter of the command line.
     Filtered,
 }
@@ -103,6 +105,17 @@ pub struct Definitions {
     pub classes_added: u32,
     /// Classes with another own statement, base or decorator.
     pub classes_changed: u32,
+    /// Functions and classes that are new to who uses the code: no name of theirs begins with an underscore, and nothing of
+    /// their body stood elsewhere before. The methods of a new class are not counted beside it.
+    pub public_added: u32,
+    /// Parameters, fields and options of a command line that what was there before has gained.
+    pub settings: u32,
+    /// Definitions that stand elsewhere now, with the same name and body.
+    pub moved: u32,
+    /// Functions that have another name now, with the same body.
+    pub renamed: u32,
+    /// Definitions that are gone, neither moved nor renamed.
+    pub removed: u32,
 }
 
 /// What tests run on.
@@ -163,6 +176,9 @@ pub struct Hollowable {
 pub struct Facts {
     /// Python source outside of tests, vendored and generated files.
     pub source: Lines,
+    /// Of it the lines that hold code, in files whose syntax trees differ: no docstrings, comments, blank lines. A line that
+    /// only moved within its file is none of them.
+    pub substance: Lines,
     /// Tests in Python.
     pub tests: Lines,
     /// The rest: data, documentation, generated and vendored files, scripts.
@@ -202,6 +218,32 @@ pub struct ScorePart {
     pub why: String,
 }
 
+/// What a forge says of a pull request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Pull {
+    /// Its page.
+    pub url: String,
+    /// Its title.
+    pub title: String,
+    /// Its description, cut where it is very long.
+    pub body: String,
+    /// Its labels.
+    pub labels: Vec<String>,
+}
+
+/// What was asked of a forge, and what came of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PullsRead {
+    /// `owner/name`.
+    pub repository: String,
+    /// Candidates whose pull request is known.
+    pub known: u32,
+    /// Numbers that are no pull request there.
+    pub absent: u32,
+    /// Why not all were read, and what to do next.
+    pub stopped: Option<String>,
+}
+
 /// A merged change that may become a task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Candidate {
@@ -217,6 +259,9 @@ pub struct Candidate {
     pub title: String,
     /// Other commits of the same change.
     pub also: Vec<AlsoAt>,
+    /// What GitHub says of its pull request, where it was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pull: Option<Pull>,
     /// What it is made of.
     pub facts: Facts,
     /// The sum of the parts.
@@ -244,4 +289,7 @@ pub struct CurationDocument {
     pub related: Vec<LeftOut>,
     /// What `--want` asked for and the history does not have.
     pub missing: Vec<String>,
+    /// What GitHub was asked, where it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pulls: Option<PullsRead>,
 }

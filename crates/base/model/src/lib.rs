@@ -52,7 +52,7 @@ pub use case::{
 };
 pub use curation::{
     AlsoAt, CURATION_SCHEMA, Candidate, Checks, CurationDocument, Definitions, Device, Evidence, Facts,
-    Guess, Hollowable, LeftOut, LeftOutBecause, Lines, Needs, Repeats, ScorePart,
+    Guess, Hollowable, LeftOut, LeftOutBecause, Lines, Needs, Pull, PullsRead, Repeats, ScorePart,
 };
 pub use digest::{Digest, DigestBuilder};
 pub use equivalent::{EQUIVALENT_SCHEMA, EquivalentMutant, EquivalentSpec, ShownMutant};

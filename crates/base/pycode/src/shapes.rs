@@ -1,17 +1,20 @@
 //! What two versions of a file are compared by: its outermost functions and its classes, each with a digest that docstrings,
 //! comments and layout leave alone.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 
 use ruff_python_ast::comparable::{
     ComparableArguments, ComparableDecorator, ComparableExpr, ComparableParameters, ComparableStmt,
 };
+use ruff_python_ast::token::{Token, TokenKind};
 use ruff_python_ast::{Stmt, StmtFunctionDef};
+use ruff_text_size::Ranged;
+use rustc_hash::FxHasher;
 
 use crate::definitions::{
     Accessor, DefinitionKind, Node, Scope, is_abstract, is_jit_kernel, is_overload, walk,
 };
-use crate::module::Module;
+use crate::module::{Module, Span};
 use crate::stub;
 
 /// One outermost function, method or class.
@@ -30,6 +33,8 @@ pub struct Shape {
     pub body: u64,
     /// A function with a body of its own to take out: no stub, overload, abstract method or compiled kernel.
     pub has_body: bool,
+    /// Of a function its parameters, of a class the names that its own statements bind: what a caller can set.
+    pub settable: u32,
 }
 
 /// The shapes of a file.
@@ -39,6 +44,10 @@ pub struct Shapes {
     pub module: u64,
     /// In the order of the text.
     pub definitions: Vec<Shape>,
+    /// Options of a command line that it adds: calls of `add_argument`.
+    pub options: u32,
+    /// A digest of each line that holds code, sorted: no comment, docstring or blank line, and no indent.
+    pub lines: Vec<u64>,
 }
 
 impl Module {
@@ -46,7 +55,7 @@ impl Module {
     pub fn shapes(&self) -> Shapes {
         let mut definitions = Vec::new();
         walk(self.body(), &Scope::module(), &mut |site| {
-            let (digest, body, has_body) = match site.node {
+            let (digest, body, has_body, settable) = match site.node {
                 Node::Function(function) => {
                     let body = of_statements(stub::after_docstring(&function.body));
                     let stubbed = stub::is_stub(&function.body)
@@ -54,10 +63,10 @@ impl Module {
                         || is_overload(function)
                         || is_abstract(function)
                         || is_jit_kernel(function);
-                    (of_function(function, body), body, !stubbed)
+                    (of_function(function, body), body, !stubbed, function.parameters.iter().count() as u32)
                 }
                 Node::Class(class) => {
-                    let mut hasher = DefaultHasher::new();
+                    let mut hasher = FxHasher::default();
                     for decorator in &class.decorator_list {
                         ComparableDecorator::from(decorator).hash(&mut hasher);
                     }
@@ -65,7 +74,7 @@ impl Module {
                         ComparableArguments::from(arguments).hash(&mut hasher);
                     }
                     own_statements(stub::after_docstring(&class.body)).hash(&mut hasher);
-                    (hasher.finish(), 0, false)
+                    (hasher.finish(), 0, false, bound(&class.body))
                 }
             };
             definitions.push(Shape {
@@ -75,15 +84,78 @@ impl Module {
                 digest,
                 body,
                 has_body,
+                settable,
             });
             matches!(site.node, Node::Class(_))
         });
-        Shapes { module: own_statements(stub::after_docstring(self.body())), definitions }
+        let options = self.source().matches(".add_argument(").count() as u32;
+        let module = own_statements(stub::after_docstring(self.body()));
+        Shapes { module, definitions, options, lines: self.code_lines() }
+    }
+
+    /// Digests of the lines that hold code, sorted.
+    fn code_lines(&self) -> Vec<u64> {
+        let source = self.source();
+        let mut ends = source.match_indices('\n').map(|(at, _)| at).chain([source.len()]);
+        let (mut begin, mut end) = (0, ends.next().unwrap_or_default());
+        // Where the code of the line that is read ends; 0 where it has none so far.
+        let mut code = 0;
+        let mut lines = Vec::new();
+        let mut close = |begin: usize, code: usize| {
+            if code > begin {
+                let mut hasher = FxHasher::default();
+                source.as_bytes()[begin..code].trim_ascii().hash(&mut hasher);
+                lines.push(hasher.finish());
+            }
+        };
+        let mut alone = true;
+        let tokens: &[Token] = self.tokens();
+        for (at, token) in tokens.iter().enumerate() {
+            match token.kind() {
+                TokenKind::Newline | TokenKind::Indent | TokenKind::Dedent => {
+                    alone = true;
+                    continue;
+                }
+                TokenKind::NonLogicalNewline | TokenKind::Comment | TokenKind::EndOfFile => continue,
+                // A string that is a statement of its own says something to readers only.
+                TokenKind::String
+                    if alone
+                        && tokens.get(at + 1).is_none_or(|next| {
+                            matches!(next.kind(), TokenKind::Newline | TokenKind::EndOfFile)
+                        }) =>
+                {
+                    continue;
+                }
+                _ => alone = false,
+            }
+            let span = Span::from(token.range());
+            while span.start > end {
+                close(begin, code);
+                begin = end + 1;
+                end = ends.next().unwrap_or(source.len());
+            }
+            // A token of several lines, such as a text.
+            while span.end > end {
+                close(begin, end);
+                begin = end + 1;
+                end = ends.next().unwrap_or(source.len());
+            }
+            code = span.end;
+        }
+        close(begin, code);
+        lines.sort_unstable();
+        lines
     }
 }
 
+/// How many names the statements of a class bind themselves: fields of a dataclass, attributes.
+fn bound(body: &[Stmt]) -> u32 {
+    let binds = |statement: &&Stmt| matches!(statement, Stmt::AnnAssign(_) | Stmt::Assign(_));
+    body.iter().filter(binds).count() as u32
+}
+
 fn of_function(function: &StmtFunctionDef, body: u64) -> u64 {
-    let mut hasher = DefaultHasher::new();
+    let mut hasher = FxHasher::default();
     for decorator in &function.decorator_list {
         ComparableDecorator::from(decorator).hash(&mut hasher);
     }
@@ -97,7 +169,7 @@ fn of_function(function: &StmtFunctionDef, body: u64) -> u64 {
 
 fn own_statements(body: &[Stmt]) -> u64 {
     let own = body.iter().filter(|s| !matches!(s, Stmt::FunctionDef(_) | Stmt::ClassDef(_)));
-    let mut hasher = DefaultHasher::new();
+    let mut hasher = FxHasher::default();
     for statement in own {
         ComparableStmt::from(statement).hash(&mut hasher);
     }
@@ -105,7 +177,7 @@ fn own_statements(body: &[Stmt]) -> u64 {
 }
 
 fn of_statements(body: &[Stmt]) -> u64 {
-    let mut hasher = DefaultHasher::new();
+    let mut hasher = FxHasher::default();
     for statement in body {
         ComparableStmt::from(statement).hash(&mut hasher);
     }

@@ -95,7 +95,7 @@ fn comments_docstrings_and_layout_leave_digests_alone() {
     let same = shapes(
         "X = 1  # one\n\nclass A( B ):\n    '''Doc.'''\n    y = 2\n    def f(self, a = 1):\n        '''D.'''\n        return (a)\n",
     );
-    assert_eq!(base, same);
+    assert_eq!((base.module, &base.definitions), (same.module, &same.definitions));
     let other = shapes("X = 1\nclass A(B):\n    y = 2\n    def f(self, a=1):\n        return a + 1\n");
     let differ: Vec<&str> = base
         .definitions
@@ -105,4 +105,25 @@ fn comments_docstrings_and_layout_leave_digests_alone() {
         .map(|(one, _)| one.qualified_name.as_str())
         .collect();
     assert_eq!((differ, base.module == other.module), (vec!["A.f"], true));
+}
+
+#[test]
+fn lines_of_code_leave_out_comments_docstrings_blanks_and_indents() {
+    let lines = |text: &str| Module::parse("a.py", text).unwrap().shapes().lines;
+    let bare = lines("X = 1\ndef f(a):\n  return a\n");
+    let told = lines(
+        "\"\"\"Doc.\n\nMore.\"\"\"\n# one\nX = 1  # one\n\n\ndef f(a):\n    '''D.'''\n    # two\n    return a\n\"after\"\n",
+    );
+    assert_eq!((bare.len(), bare), (3, told));
+    assert_eq!(lines("T = '''one\n\ntwo'''\nU = (\n    1,  # one\n\n)\n").len(), 5);
+    assert_eq!(lines("# nothing\n").len(), 0);
+}
+
+#[test]
+fn what_callers_can_set_is_counted() {
+    let text =
+        "class C:\n    a: int = 1\n    b = 2\n    def f(self, x, *, y=1):\n        p.add_argument('--z')\n";
+    let shapes = Module::parse("a.py", text).unwrap().shapes();
+    let counts: Vec<u32> = shapes.definitions.iter().map(|shape| shape.settable).collect();
+    assert_eq!((counts, shapes.options), (vec![2, 3], 1));
 }

@@ -26,6 +26,7 @@ mod interpreter;
 mod lock;
 mod marker;
 mod plugins;
+mod proposal;
 mod remembered;
 mod uv;
 
@@ -34,4 +35,5 @@ pub use error::PyenvError;
 pub use events::{Event, Events, Quiet};
 pub use lock::{Lock, Package, Resolved};
 pub use marker::MarkerValues;
+pub use proposal::{Proposal, is_read as is_read_for_proposal, propose};
 pub use uv::PASSED_TO_UV;

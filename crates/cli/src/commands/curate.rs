@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use infradev_curate::{Filter, Request, Want, curate};
-use infradev_model::{Candidate, CurationDocument, Device};
+use infradev_curate::{Endpoint, Filter, Forge, Request, Want, curate, github_name, is_repository, page};
+use infradev_git::Repo;
+use infradev_model::{Candidate, CurationDocument, Device, LeftOutBecause};
 
 use crate::cli::{CurateArgs, Global};
 use crate::files::write_whole;
@@ -45,6 +46,7 @@ pub fn run(global: &Global, args: CurateArgs) -> Result<ExitCode, Failure> {
             pure: args.pure,
         },
         want: args.want.map(|all| Want { all, multi }),
+        forge: forge(&args, &repo)?,
     };
     let told = |done: usize, of: usize| {
         if done % 1000 < 96 || done == of {
@@ -56,15 +58,57 @@ pub fn run(global: &Global, args: CurateArgs) -> Result<ExitCode, Failure> {
     if let Some(path) = &args.jsonl {
         write_whole(path, lines(&document)?.as_bytes())?;
     }
+    if let Some(path) = &args.html {
+        write_whole(path, page(&name(&args, &repo), &document)?.as_bytes())?;
+    }
+    for what in
+        document.missing.iter().chain(document.pulls.iter().filter_map(|pulls| pulls.stopped.as_ref()))
+    {
+        report::warn(what);
+    }
+    if let Some(count) = document.left_out.get(&LeftOutBecause::MissingObjects) {
+        report::warn(format!(
+            "the clone lacks objects of {}, which are left out: fetch them (git fetch --refetch), and run it again",
+            counted(*count, "commit")
+        ));
+    }
     if args.json {
         report::print_json(&document)?;
         return Ok(ExitCode::SUCCESS);
     }
-    for what in &document.missing {
-        report::warn(what);
-    }
     report::print(shown(&document, args.rows))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// GitHub, where there is a token to ask it with and a repository to ask for.
+fn forge(args: &CurateArgs, repo: &Repo) -> Result<Option<Forge>, Failure> {
+    let token = std::env::var("GITHUB_TOKEN").ok().filter(|token| !token.trim().is_empty());
+    let named = match &args.github {
+        Some(name) if is_repository(name) => Some(name.clone()),
+        Some(name) => {
+            return Err(Failure::usage(format!("`{name}` is no repository on GitHub"))
+                .hint("write it as OWNER/NAME, such as NVIDIA/Megatron-LM"));
+        }
+        None => None,
+    };
+    if named.is_some() && token.is_none() {
+        return Err(Failure::usage("--github needs a token in GITHUB_TOKEN, and there is none")
+            .hint("set it, or leave --github out: messages of commits stand in"));
+    }
+    let Some(token) = token.filter(|_| !args.no_github) else { return Ok(None) };
+    let cloned = || github_name(&args.repo).or_else(|| github_name(&repo.origin()?));
+    let Some(repository) = named.or_else(cloned) else { return Ok(None) };
+    Ok(Some(Forge { endpoint: Endpoint::new(&args.github_api, &token)?, repository }))
+}
+
+/// Whose candidates these are, for the page.
+fn name(args: &CurateArgs, repo: &Repo) -> String {
+    let cloned = || github_name(&args.repo).or_else(|| github_name(&repo.origin()?));
+    args.github.clone().or_else(cloned).unwrap_or_else(|| {
+        let folder =
+            std::path::Path::new(&args.repo).file_name().map(|name| name.to_string_lossy().into_owned());
+        folder.unwrap_or_else(|| args.repo.clone())
+    })
 }
 
 fn lines(document: &CurationDocument) -> Result<String, Failure> {
@@ -111,6 +155,13 @@ fn shown(document: &CurationDocument, rows: usize) -> String {
     if !strata.is_empty() {
         let strata: Vec<String> = strata.iter().map(|(name, count)| format!("{name} {count}")).collect();
         let _ = writeln!(text, "Of them {}", strata.join(", "));
+    }
+    if let Some(pulls) = &document.pulls {
+        let _ = writeln!(
+            text,
+            "Pull requests of {}: {} read, {} of these numbers are none",
+            pulls.repository, pulls.known, pulls.absent
+        );
     }
     if let Some(best) = document.candidates.first() {
         let parts: Vec<String> =

@@ -12,6 +12,8 @@ pub mod doctor;
 pub mod eval;
 pub mod grade;
 pub mod new;
+pub mod new_candidate;
+pub mod new_pack;
 pub mod probe;
 pub mod probe_gaps;
 pub mod prompt;

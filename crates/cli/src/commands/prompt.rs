@@ -35,7 +35,7 @@ pub fn describe(home: &Home, progress: &dyn Progress, task: &mut PublicTask) -> 
     let BaseSource::Commit { repository, head, .. } = &task.base else { return Ok(()) };
     if task.pull_request.is_none() {
         let (repo, head) = infradev_executor::resolve(home, repository, head, progress)?;
-        task.pull_request = Some(crate::draft::description(&repo.info(&head)?));
+        task.pull_request = Some(crate::draft::description(&repo.info(&head)?, None));
     }
     Ok(())
 }

@@ -241,8 +241,10 @@ impl Ground {
 
     /// This process's variables, with the ground's own store. How an index is reached is the machine's affair.
     pub fn variables(&self) -> Vec<(String, String)> {
-        let ours =
-            |name: &str| name.starts_with("INFRADEV") || name.starts_with("PYTHON") || name == "NO_COLOR";
+        let ours = |name: &str| {
+            ["INFRADEV", "PYTHON", "GITHUB_"].iter().any(|start| name.starts_with(start))
+                || name == "NO_COLOR"
+        };
         let mut variables: Vec<(String, String)> = std::env::vars().filter(|(name, _)| !ours(name)).collect();
         variables.push(("INFRADEV_HOME".into(), self.path().join("home").display().to_string()));
         variables

@@ -1,18 +1,19 @@
 //! What a commit changed, by class of path and by syntax tree.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::Arc;
+use std::collections::{BTreeSet, HashSet};
 
 use infradev_git::{ChangedFile, Entry};
-use infradev_model::{
-    Checks, Definitions, Device, Evidence, Facts, Hollowable, LeftOutBecause, Lines, Needs,
-};
+use infradev_model::{Facts, LeftOutBecause, Lines};
 use infradev_patch::is_collected;
-use infradev_pycode::{Ask, DefinitionKind, Module, ParseError, Shape, Shapes};
+use infradev_pycode::Shape;
 
-use crate::guess;
-use crate::message::Message;
+use crate::area::area;
+use crate::asking::Asking;
+use crate::blobs::{Blobs, Wanted};
+use crate::differing::{Differing, is_function, simple};
+use crate::kind::{Made, kind};
 use crate::paths::{PathClass, classify};
+use crate::told::Told;
 
 /// More source files than this are no task but a reorganisation.
 pub const MOST_SOURCE_FILES: usize = 100;
@@ -88,112 +89,29 @@ impl<'a> Sorted<'a> {
         }
     }
 
-    /// The blobs that [`facts`] reads.
-    pub fn blobs(&self) -> impl Iterator<Item = &str> {
-        let read = self
-            .files
-            .iter()
-            .filter(|(class, _, _)| matches!(class, PathClass::Source | PathClass::Test | PathClass::Script));
-        read.flat_map(|(_, _, file)| {
-            [file.old_blob.as_deref(), file.new_blob.as_deref()].into_iter().flatten()
-        })
-    }
-}
-
-/// Contents of blobs by id, and the shapes of those that were parsed.
-#[derive(Default)]
-pub struct Blobs {
-    /// Contents.
-    pub contents: HashMap<String, Vec<u8>>,
-    /// Shapes; empty for what does not parse.
-    shapes: HashMap<String, Arc<Shapes>>,
-}
-
-/// Shapes that are kept at once.
-const KEPT: usize = 4000;
-
-impl Blobs {
-    /// Lets go of contents, and of shapes where there are too many.
-    pub fn begin_chunk(&mut self) {
-        self.contents.clear();
-        if self.shapes.len() > KEPT {
-            self.shapes.clear();
+    /// The blobs that [`facts`] reads: of source the shapes, of tests also the text as it is after.
+    pub fn blobs(&self) -> Vec<Wanted> {
+        let mut wanted = Vec::new();
+        for (class, path, file) in &self.files {
+            let sides = match class {
+                PathClass::Source => [(&file.old_blob, false), (&file.new_blob, false)],
+                PathClass::Test => [(&file.old_blob, false), (&file.new_blob, true)],
+                PathClass::Script if path.contains("test") => [(&None, false), (&file.new_blob, true)],
+                _ => continue,
+            };
+            let there = sides.into_iter().filter_map(|(id, text)| Some((id.clone()?, text)));
+            wanted.extend(there.map(|(id, text)| Wanted { id, text }));
         }
+        wanted
     }
-
-    fn text(&self, id: &str) -> String {
-        self.contents.get(id).map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default()
-    }
-
-    fn shapes(&mut self, path: &str, id: Option<&str>) -> Result<Arc<Shapes>, ParseError> {
-        let Some(id) = id else { return Ok(Arc::default()) };
-        if let Some(known) = self.shapes.get(id) {
-            return Ok(known.clone());
-        }
-        let shapes = Arc::new(Module::parse(path, &self.text(id))?.shapes());
-        self.shapes.insert(id.to_owned(), shapes.clone());
-        Ok(shapes)
-    }
-}
-
-/// Definitions of one file that differ.
-#[derive(Default)]
-struct Differing {
-    added: Vec<(String, Shape)>,
-    changed: Vec<(String, Shape)>,
-    removed: Vec<Shape>,
-    /// Statements outside of functions and classes differ somewhere.
-    loose: bool,
-}
-
-impl Differing {
-    fn add(&mut self, path: &str, base: &Shapes, golden: &Shapes) {
-        let key = |shape: &Shape| (shape.qualified_name.clone(), shape.kind, shape.accessor);
-        let before: HashMap<_, &Shape> = base.definitions.iter().map(|shape| (key(shape), shape)).collect();
-        let after: HashSet<_> = golden.definitions.iter().map(key).collect();
-        for shape in &golden.definitions {
-            match before.get(&key(shape)) {
-                None => self.added.push((path.to_owned(), shape.clone())),
-                Some(old) if old.digest != shape.digest => {
-                    self.changed.push((path.to_owned(), shape.clone()))
-                }
-                Some(_) => {}
-            }
-        }
-        self.removed.extend(base.definitions.iter().filter(|shape| !after.contains(&key(shape))).cloned());
-        self.loose |= base.module != golden.module;
-    }
-
-    fn is_empty(&self) -> bool {
-        self.added.is_empty() && self.changed.is_empty() && self.removed.is_empty() && !self.loose
-    }
-}
-
-fn is_function(shape: &Shape) -> bool {
-    shape.kind != DefinitionKind::Class
-}
-
-fn simple(shape: &Shape) -> &str {
-    shape.qualified_name.rsplit('.').next().unwrap_or(&shape.qualified_name)
 }
 
 /// Facts about a commit, or why it is no candidate after all.
-pub fn facts(sorted: &Sorted<'_>, message: &Message, blobs: &mut Blobs) -> Result<Facts, LeftOutBecause> {
+pub fn facts(sorted: &Sorted<'_>, told: &Told<'_>, blobs: &mut Blobs<'_>) -> Result<Facts, LeftOutBecause> {
     let mut unparsed = Vec::new();
     let mut differing = Differing::default();
-    let mut pair = |path: &str, file: &ChangedFile, into: &mut Differing, blobs: &mut Blobs| {
-        let base = blobs.shapes(path, file.old_blob.as_deref());
-        let golden = blobs.shapes(path, file.new_blob.as_deref());
-        match (base, golden) {
-            (Ok(base), Ok(golden)) => into.add(path, &base, &golden),
-            (Err(error), _) | (_, Err(error)) => {
-                into.loose = true;
-                unparsed.push(error.to_string());
-            }
-        }
-    };
     for (path, file) in sorted.of_class(PathClass::Source) {
-        pair(path, file, &mut differing, blobs);
+        pair(path, file, &mut differing, blobs, &mut unparsed);
     }
     if differing.is_empty() {
         return Err(LeftOutBecause::NoCode);
@@ -202,33 +120,38 @@ pub fn facts(sorted: &Sorted<'_>, message: &Message, blobs: &mut Blobs) -> Resul
     let mut asked = Asking::default();
     for (path, file) in sorted.of_class(PathClass::Test) {
         let mut tests = Differing::default();
-        pair(path, file, &mut tests, blobs);
+        // Read first: what it asks for is read off the same tree as its shapes.
+        let golden = file.new_blob.as_deref().map(|blob| blobs.module(path, blob));
+        pair(path, file, &mut tests, blobs, &mut unparsed);
         let is_test = |(_, shape): &&(String, Shape)| is_function(shape) && simple(shape).starts_with("test");
         if is_collected(path.as_bytes()) {
             tests_added += tests.added.iter().filter(is_test).count() as u32;
             tests_changed += tests.changed.iter().filter(is_test).count() as u32;
         }
-        let Some(blob) = file.new_blob.as_deref().filter(|_| is_collected(path.as_bytes())) else { continue };
+        let Some(golden) = golden.filter(|_| is_collected(path.as_bytes())) else { continue };
         let differing = tests.added.iter().chain(&tests.changed);
         let names: HashSet<String> =
             differing.filter(|(_, s)| is_function(s)).map(|(_, s)| s.qualified_name.clone()).collect();
-        let text = blobs.text(blob);
-        if let Ok(module) = Module::parse(path, &text) {
+        if let Ok(module) = golden {
             asked.read(path, &module, &names);
+            asked.launches(path, module.source());
         }
-        asked.launches(path, &text);
     }
     for (path, file) in sorted.of_class(PathClass::Script) {
         if let Some(blob) = file.new_blob.as_deref().filter(|_| path.contains("test")) {
             asked.launches(path, &blobs.text(blob));
         }
     }
-    let (definitions, hollow) = count(&differing);
+    let (definitions, hollow) = differing.count();
     let paths: Vec<String> = sorted.sources().into_iter().collect();
     let rest = |class| !matches!(class, PathClass::Source | PathClass::Test);
     unparsed.truncate(NAMED);
+    let checks = asked.checks();
+    let measured = !checks.resources.is_empty();
+    let made = Made { definitions, substance: differing.substance, tests_added, measured };
     Ok(Facts {
         source: sorted.lines(|class| class == PathClass::Source),
+        substance: differing.substance,
         tests: sorted.lines(|class| class == PathClass::Test),
         other: sorted.lines(rest),
         definitions,
@@ -237,112 +160,29 @@ pub fn facts(sorted: &Sorted<'_>, message: &Message, blobs: &mut Blobs) -> Resul
         needs: asked.needs(),
         native: sorted.named(PathClass::Native),
         dependencies: sorted.named(PathClass::Dependency),
-        area: guess::area(message.of_change(), &paths),
-        kind: guess::kind(message.of_change(), Some(&definitions)),
-        checks: asked.checks(),
+        area: area(told, &paths),
+        kind: kind(told, Some(&made)),
+        checks,
         hollow,
         unparsed,
     })
 }
 
-/// Counts definitions. A function that stood elsewhere with the same name and body was moved, which adds nothing.
-fn count(differing: &Differing) -> (Definitions, Hollowable) {
-    let gone: HashSet<(&str, u64)> =
-        differing.removed.iter().filter(|s| is_function(s)).map(|s| (simple(s), s.body)).collect();
-    let moved = |shape: &Shape| is_function(shape) && gone.contains(&(simple(shape), shape.body));
-    let (mut definitions, mut hollow) = (Definitions::default(), Hollowable::default());
-    for (_, shape) in &differing.added {
-        match (is_function(shape), moved(shape)) {
-            (false, _) => definitions.classes_added += 1,
-            (true, true) => hollow.kept += 1,
-            (true, false) => {
-                definitions.functions_added += 1;
-                if shape.has_body {
-                    hollow.functions += 1;
-                } else {
-                    hollow.kept += 1;
-                }
-            }
-        }
-    }
-    for (_, shape) in &differing.changed {
-        if is_function(shape) {
-            definitions.functions_changed += 1;
-        } else {
-            definitions.classes_changed += 1;
-        }
-    }
-    (definitions, hollow)
-}
-
-/// What the tests of one commit ask for.
-#[derive(Default)]
-struct Asking {
-    found: Vec<(Ask, Evidence)>,
-}
-
-impl Asking {
-    fn read(&mut self, path: &str, module: &Module, changed: &HashSet<String>) {
-        for asked in module.asks(changed) {
-            self.found.push((asked.ask, Evidence { what: asked.text, place: path.to_owned() }));
-        }
-    }
-
-    /// Reads `torchrun --nproc_per_node=4` in a script or a docstring.
-    fn launches(&mut self, path: &str, text: &str) {
-        for words in ["nproc_per_node", "nproc-per-node"] {
-            for rest in text.split(words).skip(1) {
-                let rest = rest.trim_start_matches(['=', ' ', '"', '\'']);
-                let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
-                if let Ok(ranks @ 2..=64) = digits.parse::<u32>() {
-                    let evidence = Evidence { what: format!("{words}={ranks}"), place: path.to_owned() };
-                    self.found.push((Ask::Ranks(ranks), evidence));
-                }
-            }
-        }
-    }
-
-    fn few(&self, wanted: impl Fn(&Ask) -> bool) -> Vec<Evidence> {
-        let mut shown: Vec<Evidence> = Vec::new();
-        for (_, evidence) in self.found.iter().filter(|(ask, _)| wanted(ask)) {
-            if shown.len() < 3 && !shown.contains(evidence) {
-                shown.push(evidence.clone());
-            }
-        }
-        shown
-    }
-
-    fn needs(&self) -> Needs {
-        let sizes: BTreeSet<u32> = self
-            .found
-            .iter()
-            .filter_map(|(ask, _)| match ask {
-                Ask::Ranks(size) | Ask::Gpus(size) => Some(*size),
-                _ => None,
-            })
-            .collect();
-        let world = sizes.last().copied().unwrap_or(1);
-        let is = |wanted: Ask| self.found.iter().any(|(ask, _)| *ask == wanted);
-        let on_gpus = |ask: &Ask| matches!(ask, Ask::Cuda | Ask::Gpus(_));
-        let cuda = self.found.iter().any(|(ask, _)| on_gpus(ask));
-        let largest = |ask: &Ask| matches!(ask, Ask::Ranks(size) | Ask::Gpus(size) if *size == world);
-        let mut evidence = self.few(largest);
-        evidence.extend(self.few(|ask| *ask == Ask::ProcessGroup).into_iter().take(1));
-        evidence.extend(self.few(on_gpus).into_iter().take(1));
-        Needs {
-            world,
-            worlds: sizes.into_iter().collect(),
-            distributed: is(Ask::ProcessGroup),
-            gpus: if cuda { world } else { 0 },
-            device: if cuda { Device::Cuda } else { Device::Cpu },
-            evidence,
-        }
-    }
-
-    fn checks(&self) -> Checks {
-        Checks {
-            numbers: self.few(|ask| *ask == Ask::Numbers),
-            resources: self.few(|ask| *ask == Ask::Resources),
+/// Adds the two sides of a file.
+fn pair(
+    path: &str,
+    file: &ChangedFile,
+    into: &mut Differing,
+    blobs: &mut Blobs<'_>,
+    unparsed: &mut Vec<String>,
+) {
+    let base = blobs.shapes(path, file.old_blob.as_deref());
+    let golden = blobs.shapes(path, file.new_blob.as_deref());
+    match (base, golden) {
+        (Ok(base), Ok(golden)) => into.add(path, &base, &golden),
+        (Err(error), _) | (_, Err(error)) => {
+            into.add_unparsed(file.lines.unwrap_or_default());
+            unparsed.push(error.to_string());
         }
     }
 }

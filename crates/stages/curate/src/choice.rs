@@ -28,18 +28,23 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Whether a candidate passes.
-    pub fn takes(&self, candidate: &Candidate) -> bool {
+    /// Whether a candidate passes, as far as what it is made of goes.
+    pub fn takes_by_facts(&self, candidate: &Candidate) -> bool {
         let facts = &candidate.facts;
-        (self.areas.is_empty() || self.areas.contains(&facts.area.is))
-            && (self.kinds.is_empty() || self.kinds.contains(&facts.kind.is))
-            && self.since.as_deref().is_none_or(|since| candidate.date.as_str() >= since)
+        self.since.as_deref().is_none_or(|since| candidate.date.as_str() >= since)
             && self.min_score.is_none_or(|least| candidate.score >= least)
             && facts.tests_added + facts.tests_changed >= self.min_tests
             && self.max_lines.is_none_or(|most| facts.source.added + facts.source.deleted <= most)
             && self.max_files.is_none_or(|most| facts.source.files <= most)
             && (!self.cpu || facts.needs.gpus == 0)
             && (!self.pure || facts.native.is_empty())
+    }
+
+    /// Whether its area and kind are asked for.
+    pub fn takes_by_guesses(&self, candidate: &Candidate) -> bool {
+        let facts = &candidate.facts;
+        (self.areas.is_empty() || self.areas.contains(&facts.area.is))
+            && (self.kinds.is_empty() || self.kinds.contains(&facts.kind.is))
     }
 }
 

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use infradev_git::{CommitId, Repo};
+use infradev_git::{CommitId, GitError, Repo};
 
-use crate::change::{Blobs, Sorted};
+use crate::blobs::{Blobs, Parsed, Wanted};
+use crate::change::Sorted;
 use crate::error::CurateError;
 use crate::record::{Record, Records};
 
@@ -56,7 +57,8 @@ pub fn read(
         return Ok(());
     }
     let chunks: Vec<&[CommitId]> = wanted.chunks(CHUNK).collect();
-    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let (next, done, torn) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+    let parsed = Parsed::default();
     let records = Mutex::new(records);
     let failed: Mutex<Option<CurateError>> = Mutex::new(None);
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(chunks.len());
@@ -69,15 +71,16 @@ pub fn read(
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                let mut blobs = Blobs::default();
+                let mut blobs = Blobs::over(&parsed);
                 while let Some(chunk) = chunks.get(next.fetch_add(1, Ordering::Relaxed)) {
                     if infradev_supervise::cancelled() {
                         return fail(CurateError::Interrupted);
                     }
-                    let kept = read_chunk(repo, chunk, &mut blobs).and_then(|new| match records.lock() {
-                        Ok(mut records) => records.add(new),
-                        Err(_) => Err(CurateError::Interrupted),
-                    });
+                    let kept =
+                        read_chunk(repo, chunk, &mut blobs, &torn).and_then(|new| match records.lock() {
+                            Ok(mut records) => records.add(new),
+                            Err(_) => Err(CurateError::Interrupted),
+                        });
                     match kept {
                         Ok(()) => {
                             told(done.fetch_add(chunk.len(), Ordering::Relaxed) + chunk.len(), wanted.len());
@@ -94,19 +97,55 @@ pub fn read(
     }
 }
 
-fn read_chunk(repo: &Repo, chunk: &[CommitId], blobs: &mut Blobs) -> Result<Vec<Record>, CurateError> {
+/// Commits that may lack objects before the clone is no history to read: each costs git processes of its own.
+const MOST_TORN: usize = 50;
+
+/// Whether git could not read an object that a commit names.
+fn lacks_objects(error: &CurateError) -> bool {
+    match error {
+        CurateError::Git(GitError::MissingObject { .. }) => true,
+        CurateError::Git(GitError::Failed { stderr, .. }) => stderr.contains("unable to read"),
+        _ => false,
+    }
+}
+
+/// Reads commits; one whose objects are missing is found by halves and left out, as the rest can be read all the same.
+fn read_chunk(
+    repo: &Repo,
+    chunk: &[CommitId],
+    blobs: &mut Blobs<'_>,
+    torn: &AtomicUsize,
+) -> Result<Vec<Record>, CurateError> {
+    let error = match read_whole(repo, chunk, blobs) {
+        Err(error) if lacks_objects(&error) && torn.load(Ordering::Relaxed) < MOST_TORN => error,
+        read => return read,
+    };
+    match chunk {
+        [] => Err(error),
+        [one] => {
+            torn.fetch_add(1, Ordering::Relaxed);
+            Ok(vec![Record::torn(&repo.info(one)?)])
+        }
+        several => {
+            let (first, second) = several.split_at(several.len() / 2);
+            let mut records = read_chunk(repo, first, blobs, torn)?;
+            records.extend(read_chunk(repo, second, blobs, torn)?);
+            Ok(records)
+        }
+    }
+}
+
+fn read_whole(repo: &Repo, chunk: &[CommitId], blobs: &mut Blobs<'_>) -> Result<Vec<Record>, CurateError> {
     let entries = repo.entries(chunk)?;
-    blobs.begin_chunk();
-    let mut wanted: Vec<String> = Vec::new();
+    let mut wanted: Vec<Wanted> = Vec::new();
     for entry in &entries {
         let sorted = Sorted::of(entry);
         if sorted.left_out(entry).is_none() {
-            wanted.extend(sorted.blobs().map(str::to_owned));
+            wanted.extend(sorted.blobs());
         }
     }
-    wanted.sort_unstable();
-    wanted.dedup();
-    let contents = repo.blobs(&wanted)?;
-    blobs.contents.extend(wanted.into_iter().zip(contents));
+    let ids = blobs.begin(wanted);
+    let contents = repo.blobs(&ids)?;
+    blobs.take(ids, contents);
     Ok(entries.iter().map(|entry| Record::of(entry, blobs)).collect())
 }

@@ -3,16 +3,24 @@
 //! A history is read once. What is known of a commit is kept below the store, so that a second run reads new commits only.
 //! Nothing of a repository is kept but facts: ids, titles, paths, counts, and lines of tests that say what they need.
 
+mod area;
+mod asking;
+mod blobs;
 mod change;
 mod choice;
+mod differing;
 mod error;
 mod groups;
-mod guess;
 mod history;
+mod kind;
 mod message;
+mod page;
 mod paths;
+mod pulls;
 mod record;
 mod score;
+mod told;
+mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -20,13 +28,17 @@ use std::path::Path;
 use infradev_git::Repo;
 use infradev_model::{CURATION_SCHEMA, Candidate, CurationDocument, LeftOut, LeftOutBecause};
 
+pub use area::area;
 pub use change::MOST_SOURCE_FILES;
 pub use choice::{Filter, Want};
 pub use error::CurateError;
-pub use guess::{area, kind};
+pub use kind::{Made, kind};
 pub use message::{Message, read as read_message};
+pub use page::page;
 pub use paths::{PathClass, classify};
+pub use pulls::{Endpoint, Forge, github_name, is_repository};
 use record::{Outcome, Record, Records};
+pub use told::Told;
 
 /// What is asked of a history.
 #[derive(Debug, Clone, Default)]
@@ -37,6 +49,8 @@ pub struct Request {
     pub filter: Filter,
     /// How many; all where nothing is said.
     pub want: Option<Want>,
+    /// Where descriptions and labels of pull requests are asked for.
+    pub forge: Option<Forge>,
 }
 
 /// Reads a history. `kept` is the folder where records of commits are kept; `told` is called with how many of the new
@@ -91,22 +105,33 @@ pub fn curate(
             }
         };
         let parts = score::parts(facts);
-        let candidate = Candidate {
+        candidates.push(Candidate {
             commit: record.commit.clone(),
             base: base.clone(),
             number: record.message.number.clone(),
             date: record.date.clone(),
             title: record.message.of_change().to_owned(),
             also: grouped.standing.remove(&record.commit).unwrap_or_default(),
+            pull: None,
             facts: (**facts).clone(),
             score: parts.iter().map(|part| part.points).sum(),
             parts,
-        };
-        if request.filter.takes(&candidate) {
-            candidates.push(candidate);
-        } else {
-            count(LeftOutBecause::Filtered);
+        });
+    }
+    let all = candidates.len();
+    candidates.retain(|candidate| request.filter.takes_by_facts(candidate));
+    let pulls = match &request.forge {
+        Some(forge) => {
+            let sources = |commit: &str| {
+                records.get(commit).map(|record| record.sources.iter().cloned().collect()).unwrap_or_default()
+            };
+            Some(pulls::add(forge, kept, &mut candidates, &sources)?)
         }
+        None => None,
+    };
+    candidates.retain(|candidate| request.filter.takes_by_guesses(candidate));
+    if candidates.len() < all {
+        left_out.insert(LeftOutBecause::Filtered, (all - candidates.len()) as u32);
     }
     candidates.sort_by(|a, b| (-a.score, &b.date, &a.commit).cmp(&(-b.score, &a.date, &b.commit)));
     let (candidates, missing) = match request.want {
@@ -124,6 +149,7 @@ pub fn curate(
         left_out,
         related,
         missing,
+        pulls,
     })
 }
 

@@ -5,16 +5,18 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use infradev_git::Entry;
+use infradev_git::{CommitInfo, Entry};
 use infradev_model::{Facts, LeftOutBecause};
 use serde::{Deserialize, Serialize};
 
-use crate::change::{Blobs, Sorted, facts};
+use crate::blobs::Blobs;
+use crate::change::{Sorted, facts};
 use crate::error::CurateError;
 use crate::message::{self, Message};
+use crate::told::Told;
 
 /// Raised with every change of what is read of a commit: records of another number are read anew.
-pub const RULES: u32 = 1;
+pub const RULES: u32 = 2;
 
 /// One commit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -50,12 +52,13 @@ const NAMED: usize = 200;
 
 impl Record {
     /// Reads a commit whose blobs are at hand.
-    pub fn of(entry: &Entry, blobs: &mut Blobs) -> Record {
+    pub fn of(entry: &Entry, blobs: &mut Blobs<'_>) -> Record {
         let message = message::read(&entry.subject, &entry.body);
         let sorted = Sorted::of(entry);
+        let told = Told { title: message.of_change(), body: &entry.body, labels: &[] };
         let outcome = match sorted.left_out(entry) {
             Some(because) => Outcome::LeftOut(because),
-            None => match facts(&sorted, &message, blobs) {
+            None => match facts(&sorted, &told, blobs) {
                 Ok(facts) => Outcome::Facts(Box::new(facts)),
                 Err(because) => Outcome::LeftOut(because),
             },
@@ -69,6 +72,26 @@ impl Record {
             sources: sorted.sources().into_iter().take(NAMED).collect(),
             outcome,
         }
+    }
+}
+
+impl Record {
+    /// A commit whose objects are missing: what its message says.
+    pub fn torn(info: &CommitInfo) -> Record {
+        Record {
+            rules: RULES,
+            commit: info.id.as_str().to_owned(),
+            base: info.parents.first().map(|parent| parent.as_str().to_owned()),
+            date: info.author_date.clone(),
+            message: message::read(&info.subject, &info.body),
+            sources: BTreeSet::new(),
+            outcome: Outcome::LeftOut(LeftOutBecause::MissingObjects),
+        }
+    }
+
+    /// It stays true: objects that are missing may be there next time.
+    fn lasts(&self) -> bool {
+        !matches!(self.outcome, Outcome::LeftOut(LeftOutBecause::MissingObjects))
     }
 }
 
@@ -120,7 +143,7 @@ impl Records {
     /// [`CurateError::Io`].
     pub fn add(&mut self, records: Vec<Record>) -> Result<(), CurateError> {
         let mut text = Vec::new();
-        for record in &records {
+        for record in records.iter().filter(|record| record.lasts()) {
             // A line of its own even after one that a kill cut off.
             text.push(b'\n');
             serde_json::to_writer(&mut text, record).map_err(|error| self.failed(error.into()))?;

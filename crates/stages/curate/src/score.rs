@@ -13,15 +13,17 @@ pub fn parts(facts: &Facts) -> Vec<ScorePart> {
     let tests = facts.tests_added + facts.tests_changed;
     let by_tests = (2 * facts.tests_added + facts.tests_changed).min(20) as i32;
     part("tests", by_tests, format!("{} added, {} changed", facts.tests_added, facts.tests_changed));
-    let lines = facts.source.added + facts.source.deleted;
+    // Docstrings, comments and files whose code is the same are no work.
+    let lines = facts.substance.added + facts.substance.deleted;
+    let of_all = facts.source.added + facts.source.deleted;
     let by_size = match lines {
         50..=1500 => 20,
         20..=49 | 1501..=4000 => 8,
         _ => 0,
     };
-    part("size", by_size, format!("source lines: {lines}"));
-    let files = facts.source.files;
-    part("spread", 3 * files.min(5) as i32, format!("source files: {files}"));
+    part("size", by_size, format!("lines of code: {lines} of {of_all} changed"));
+    let files = facts.substance.files;
+    part("spread", 3 * files.min(5) as i32, format!("files whose code differs: {files}"));
     let needs = &facts.needs;
     if needs.world > 1 {
         part("ranks", 15, format!("ranks: {}", needs.world));

@@ -1,0 +1,371 @@
+//! A guess of the kind, from what is said of a change and what it is made of.
+//!
+//! Words of the title weigh most: the type of a conventional commit, the first verb, phrases such as “reduce … latency”. The
+//! description, labels and the shape of the change decide where the title says little or two things.
+
+mod lists;
+
+use infradev_model::{Definitions, Facts, Guess, Kind, Lines};
+
+use crate::message::without_tags;
+use crate::told::{Told, headings, prose};
+use crate::words::{Votes, evidence, words};
+use lists::{
+    BODY, COSTS, HEADINGS, LABELS, LEGIBILITY, LESSENED, LESSENING, List, MOST_OF_BODY, MOST_OF_TITLE, SLOW,
+    SPARING, TAGS, TITLE, VERBS, WORK,
+};
+
+/// What a change is made of, as far as its kind shows in it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Made {
+    /// Definitions added, changed, moved.
+    pub definitions: Definitions,
+    /// Source lines that hold code.
+    pub substance: Lines,
+    /// Test functions added.
+    pub tests_added: u32,
+    /// Its tests look at memory, time or bytes.
+    pub measured: bool,
+}
+
+impl Made {
+    /// What is known of a change.
+    pub fn of(facts: &Facts) -> Made {
+        Made {
+            definitions: facts.definitions,
+            substance: facts.substance,
+            tests_added: facts.tests_added,
+            measured: !facts.checks.resources.is_empty(),
+        }
+    }
+}
+
+/// Of equal weights the kind that stands first.
+const KINDS: [Kind; 4] = [Kind::Feature, Kind::Fix, Kind::Refactor, Kind::Performance];
+
+/// A guess of the kind, with what speaks for it.
+pub fn kind(told: &Told<'_>, made: Option<&Made>) -> Guess<Kind> {
+    let mut votes = Votes::among(&KINDS);
+    title(told.title, &mut votes);
+    for label in told.labels {
+        for word in words(label) {
+            if let Some((kind, weight)) = listed(LABELS, &word) {
+                votes.add(kind, weight, evidence(label.clone(), "label"));
+            }
+        }
+    }
+    description(&prose(told.body), &mut votes);
+    let mut headed: Vec<Kind> = Vec::new();
+    for word in headings(told.body).iter().flat_map(|heading| words(heading)) {
+        if let Some((kind, weight)) = listed(HEADINGS, &word).filter(|(kind, _)| !headed.contains(kind)) {
+            votes.add(kind, weight, evidence(word, "body"));
+            headed.push(kind);
+        }
+    }
+    if let Some(made) = made {
+        shape(made, &mut votes);
+    }
+    let spoken = KINDS.iter().any(|kind| votes.of(*kind) > 0.0);
+    match votes.best().filter(|_| spoken) {
+        Some((is, evidence)) => Guess { is, evidence },
+        None => Guess { is: Kind::Feature, evidence: Vec::new() },
+    }
+}
+
+fn listed(list: List, word: &str) -> Option<(Kind, f64)> {
+    list.iter().find(|(_, _, known)| known.contains(&word)).map(|(kind, weight, _)| (*kind, *weight))
+}
+
+/// Longest piece before a colon or bar that is a subject (`Megatron-FSDP:`, `Inference |`) rather than a sentence.
+const SUBJECT_WORDS: usize = 3;
+
+/// The words of the tags and subjects before the sentence, and the sentence.
+fn parted(title: &str) -> (Vec<String>, &str) {
+    let mut rest = without_tags(title);
+    let mut tags = words(&title[..title.len() - rest.len()]);
+    for between in [": ", " | ", " - "] {
+        if let Some((before, after)) = rest.split_once(between) {
+            let said = words(before);
+            let sentence =
+                said.first().is_some_and(|word| listed(VERBS, word).is_some_and(|(_, w)| w >= 3.0));
+            if said.len() <= SUBJECT_WORDS && !(sentence && said.len() > 1) {
+                tags.extend(said);
+                rest = after.trim_start();
+            }
+        }
+    }
+    (tags, rest)
+}
+
+fn title(title: &str, votes: &mut Votes<Kind>) {
+    let (tags, sentence) = parted(title);
+    let mut tagged: Vec<Kind> = Vec::new();
+    for tag in &tags {
+        if let Some((kind, weight)) = listed(TAGS, tag).filter(|(kind, _)| !tagged.contains(kind)) {
+            votes.add(kind, weight, evidence(tag, "subject"));
+            tagged.push(kind);
+        }
+    }
+    let said = words(&sentence.replace("n't", "nt"));
+    let Some((first, rest)) = said.split_first() else { return };
+    // “Add a fix for …”, and “Make … faster”, do what they name next; “add x to fix y” adds x.
+    let article = |word: &str| matches!(word, "a" | "an" | "the" | "some" | "more");
+    let next = rest.iter().find(|word| !article(word));
+    let adding = matches!(listed(VERBS, first), Some((Kind::Feature, _)));
+    let verb =
+        next.filter(|next| adding && listed(TAGS, next).is_some_and(|(kind, _)| kind != Kind::Feature));
+    let verb = verb.unwrap_or(first);
+    let is_verb = listed(VERBS, verb).is_some();
+    // “Avoid copies” says more than “avoid” does.
+    let phrase = cheaper(&said, votes);
+    if let Some((kind, weight)) = listed(VERBS, verb).filter(|_| phrase != Some(0)) {
+        votes.add(kind, weight, evidence(verb, "subject"));
+    }
+    let mut sums = [0.0; KINDS.len()];
+    for (at, word) in said.iter().enumerate().filter(|(at, word)| *at > 0 && *word != verb) {
+        let found = match (word.as_str(), said.get(at - 1).map(String::as_str)) {
+            ("fix" | "fixes" | "fixing", Some("to")) => Some((Kind::Fix, 1.0)),
+            ("fix" | "fixes" | "fixed" | "fixing", _) => Some((Kind::Fix, 3.0)),
+            ("of", Some("instead")) | ("than", Some("rather")) => Some((Kind::Refactor, 2.0)),
+            (word, _) => listed(TITLE, word),
+        };
+        // The last word is what a title without a verb is about, and what others are for: “all-gather overlap”, “split groups for
+        // overlap”.
+        let last = at + 1 == said.len();
+        let for_it = || said.iter().rev().skip(1).take(6).any(|word| word == "for");
+        let found = match (found, listed(VERBS, word)) {
+            (found, known) if !is_verb && last => {
+                found.or(known).map(|(kind, weight)| (kind, weight.max(AS_VERB)))
+            }
+            (Some((Kind::Performance, weight)), _) if last && for_it() => {
+                Some((Kind::Performance, weight.max(AS_VERB)))
+            }
+            (found, _) => found,
+        };
+        if let Some((kind, weight)) = found {
+            add_bounded(votes, &mut sums, MOST_OF_TITLE, kind, weight, word, "subject");
+        }
+    }
+}
+
+/// What the last word weighs in a title without a verb.
+const AS_VERB: f64 = 3.5;
+
+/// “Reduce peak memory”, “avoid extra copies”, “fix slowdown”: the same for less. The place of its verb.
+fn cheaper(said: &[String], votes: &mut Votes<Kind>) -> Option<usize> {
+    let fixing = ["fix", "fixes", "fixed", "fixing"];
+    for (verbs, objects, kind, weight) in [
+        (LESSENING, COSTS, Kind::Performance, 6.0),
+        (SPARING, WORK, Kind::Performance, 5.5),
+        (&fixing[..], SLOW, Kind::Performance, 6.0),
+        (LESSENING, LEGIBILITY, Kind::Refactor, 5.0),
+    ] {
+        if let Some((at, object)) = phrase(said, verbs, objects, said.len()) {
+            votes.add(kind, weight, evidence(format!("{} … {object}", said[at]), "subject"));
+            return Some(at);
+        }
+    }
+    // “Memory efficiency improvement” says it the other way round.
+    let (at, lessened) = phrase(said, COSTS, LESSENED, NEAR)?;
+    votes.add(Kind::Performance, 5.0, evidence(format!("{} … {lessened}", said[at]), "subject"));
+    Some(at)
+}
+
+/// The first of the verbs that has one of the objects within so many words after it: its place, and the object.
+fn phrase<'a>(
+    said: &'a [String],
+    verbs: &[&str],
+    objects: &[&str],
+    within: usize,
+) -> Option<(usize, &'a str)> {
+    let places = said.iter().enumerate().filter(|(_, word)| verbs.contains(&word.as_str()));
+    places.map(|(at, _)| at).find_map(|at| {
+        let after = said[at + 1..].iter().take(within);
+        after.map(String::as_str).find(|word| objects.contains(word)).map(|object| (at, object))
+    })
+}
+
+/// Adds weight for a kind, up to a bound over all of one text.
+fn add_bounded(
+    votes: &mut Votes<Kind>,
+    sums: &mut [f64; KINDS.len()],
+    most: f64,
+    kind: Kind,
+    weight: f64,
+    what: &str,
+    place: &str,
+) {
+    let sum = &mut sums[KINDS.iter().position(|known| *known == kind).unwrap_or_default()];
+    let weight = weight.min(most - *sum);
+    if weight > 0.0 {
+        *sum += weight;
+        votes.add(kind, weight, evidence(what, place));
+    }
+}
+
+/// What the verb of “This PR adds …” weighs, against the same as the first of a title.
+const OF_THIS: f64 = 0.5;
+
+/// What a phrase of the description weighs, and how many words it may span.
+const OF_PHRASE: f64 = 1.5;
+const NEAR: usize = 5;
+
+/// Words of a description that say what the change is for; later ones are details.
+const LEAD: usize = 80;
+
+fn description(prose: &str, votes: &mut Votes<Kind>) {
+    let said = words(prose);
+    let is_this = |at: usize| {
+        matches!(said[at].as_str(), "this" | "the")
+            && matches!(
+                said.get(at + 1).map(String::as_str),
+                Some("pr" | "mr" | "change" | "commit" | "patch")
+            )
+    };
+    let this = (0..said.len()).find(|at| is_this(*at)).map(|at| at + 2);
+    // An adverb or two may stand between: “This PR also fixes …”; not so “no longer overlaps”.
+    let denied = |word: &&String| matches!(word.as_str(), "no" | "not" | "never" | "doesn" | "does");
+    let verbs = this
+        .or((!said.is_empty()).then_some(0))
+        .map(|at| said[at..].iter().take(3).take_while(|word| !denied(word)));
+    if let Some((word, (kind, weight))) = verbs
+        .and_then(|mut verbs| verbs.find_map(|word| listed(VERBS, stem(word)).map(|found| (word, found))))
+    {
+        votes.add(kind, weight * OF_THIS, evidence(word, "body"));
+    }
+    let lead = &said[..said.len().min(LEAD)];
+    for (verbs, objects) in [(LESSENING, COSTS), (SPARING, WORK)] {
+        if let Some((at, object)) = phrase(lead, verbs, objects, NEAR) {
+            votes.add(Kind::Performance, OF_PHRASE, evidence(format!("{} … {object}", said[at]), "body"));
+            break;
+        }
+    }
+    let text = format!(" {} ", said.join(" "));
+    let mut sums = [0.0; KINDS.len()];
+    for (kind, weight, phrases) in BODY {
+        for phrase in phrases.iter().filter(|phrase| text.contains(&format!(" {phrase} "))) {
+            add_bounded(votes, &mut sums, MOST_OF_BODY, *kind, *weight, phrase, "body");
+        }
+    }
+}
+
+/// `replaces` as `replace`, where only that is listed.
+fn stem(word: &str) -> &str {
+    if listed(VERBS, word).is_some() {
+        return word;
+    }
+    word.strip_suffix('s').or_else(|| word.strip_suffix('d')).unwrap_or(word)
+}
+
+/// A fix with a test of its own adds few lines of code.
+const SMALL: u32 = 40;
+
+fn shape(made: &Made, votes: &mut Votes<Kind>) {
+    let d = &made.definitions;
+    let mut vote = |kind, weight, what: String| votes.add(kind, weight, evidence(what, "source"));
+    let new = d.public_added + d.settings;
+    if d.public_added > 0 || d.settings > 0 {
+        let weight = if d.settings > 0 && d.public_added > 0 || new >= 3 { 2.0 } else { 1.0 };
+        vote(
+            Kind::Feature,
+            weight,
+            format!("{} public names and {} settings added", d.public_added, d.settings),
+        );
+    } else if made.tests_added > 0 && (1..=6).contains(&d.functions_changed) && made.substance.added <= SMALL
+    {
+        vote(
+            Kind::Fix,
+            2.0,
+            format!("only bodies of {} functions changed, with a test", d.functions_changed),
+        );
+    } else if d.functions_changed <= 3 {
+        vote(Kind::Fix, 1.0, format!("only bodies of {} functions changed", d.functions_changed));
+    } else {
+        vote(Kind::Refactor, 1.0, format!("{} functions changed, nothing public added", d.functions_changed));
+    }
+    let carried = d.moved + d.renamed;
+    if carried >= 2 && carried * 2 >= d.functions_added + d.classes_added {
+        // The more is carried, the less of the rest is what the change is about.
+        let weight = (2.0 + f64::from(carried) / 8.0).min(5.0);
+        vote(Kind::Refactor, weight, format!("{} definitions moved, {} renamed", d.moved, d.renamed));
+    }
+    if d.removed > 0 && made.substance.deleted > made.substance.added {
+        let (gone, come) = (made.substance.deleted, made.substance.added);
+        vote(Kind::Refactor, 1.5, format!("{} definitions removed, {gone} lines for {come}", d.removed));
+    }
+    if made.substance.files >= 8 && made.substance.added < 12 * made.substance.files && d.public_added <= 2 {
+        let weight = if made.substance.files >= 16 { 2.0 } else { 1.0 };
+        vote(Kind::Refactor, weight, format!("a little of each of {} files", made.substance.files));
+    }
+    if made.measured {
+        vote(Kind::Performance, 0.5, "tests look at memory, time or bytes".into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(title: &str) -> Kind {
+        kind(&Told { title, body: "", labels: &[] }, None).is
+    }
+
+    #[test]
+    fn kinds_are_told_by_types_first_words_and_phrases() {
+        for (title, is) in [
+            ("Fix a race", Kind::Fix),
+            ("[rollout] fix: add the missing field", Kind::Fix),
+            ("perf(moe): add a kernel", Kind::Performance),
+            ("Overlap all-gather", Kind::Performance),
+            ("Add a scheduler", Kind::Feature),
+            ("Add a fix for the scheduler", Kind::Fix),
+            ("dist: add --stream to fix a crash", Kind::Feature),
+            ("[moe] Move the router", Kind::Refactor),
+            ("[moe] feat: deprecate the old router", Kind::Refactor),
+            ("Hidden state mixing", Kind::Feature),
+            ("Attention bug on long inputs", Kind::Fix),
+            ("Fix slowdown of serialization", Kind::Performance),
+            ("Add options to improve loading time", Kind::Performance),
+            ("[Core] Remove extra device copies", Kind::Performance),
+            ("[Core] Remove an extra argument", Kind::Refactor),
+            ("Pkg-FSDP: Enable hybrid sharding", Kind::Feature),
+            ("BREAKING: move it", Kind::Refactor),
+            ("Don't drop the last batch", Kind::Fix),
+            ("Improve the scheduler's readability", Kind::Refactor),
+            ("Separate streams for backward overlap", Kind::Performance),
+            ("Memory efficiency improvement to attention", Kind::Performance),
+        ] {
+            assert_eq!(of(title), is, "{title}: {:?}", kind(&Told { title, body: "", labels: &[] }, None));
+        }
+    }
+
+    #[test]
+    fn the_shape_of_a_change_decides_where_its_title_names_no_kind() {
+        let title = "Layer norm with residuals";
+        let told = Told { title, body: "", labels: &[] };
+        let of = |definitions: Definitions, lines: (u32, u32)| {
+            let substance = Lines { files: 1, added: lines.0, deleted: lines.1 };
+            kind(&told, Some(&Made { definitions, substance, tests_added: 1, measured: false }))
+        };
+        let body = of(Definitions { functions_changed: 1, ..Definitions::default() }, (2, 1));
+        assert_eq!((body.is, body.evidence[0].place.as_str()), (Kind::Fix, "source"));
+        let public =
+            Definitions { public_added: 2, settings: 1, functions_added: 2, ..Definitions::default() };
+        assert_eq!(of(public, (50, 0)).is, Kind::Feature);
+        let moved = Definitions { moved: 4, functions_added: 4, removed: 1, ..Definitions::default() };
+        assert_eq!(of(moved, (50, 60)).is, Kind::Refactor);
+    }
+
+    #[test]
+    fn a_description_and_labels_speak_where_the_title_does_not() {
+        let title = "Serialization of tensors";
+        let told = Told { title, body: "This PR reduces latency, it is 3x faster.", labels: &[] };
+        assert_eq!(kind(&told, None).is, Kind::Performance);
+        let denied =
+            Told { title, body: "## Problem\nThis change no longer overlaps with the other.", labels: &[] };
+        assert_eq!(kind(&denied, None).is, Kind::Fix);
+        let labels = ["bug".to_owned()];
+        let guess = kind(&Told { title, body: "", labels: &labels }, None);
+        assert_eq!((guess.is, guess.evidence), (Kind::Fix, vec![evidence("bug", "label")]));
+    }
+}
