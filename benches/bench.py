@@ -6,6 +6,7 @@
     make bench BENCH=supervisor   the harness's own CPU, as a share of all
     make bench BENCH=memory       the harness's memory with 100,000 cases reported
     make bench BENCH=mutation     seconds a mutant against mutmut and cosmic-ray, and of mutants that need 2 ranks
+    make bench BENCH=attempt      an attempt beside its agent's own time, and what eight side by side leave behind
     make bench BENCH=log          an agent's log of 200 MB into its trajectory: rate and memory
     make bench BENCH=curation     a whole history read, against git log --numstat, and precision and recall of what is guessed; needs clones
     make bench BENCH=start        from the workspace being ready to the first case, in an environment that was used before
@@ -23,6 +24,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Callable
 
+import attempts
 import curation
 import mutation
 import packs
@@ -177,6 +179,9 @@ class Bench:
             ],
         )
 
+    def attempt(self) -> None:
+        attempts.attempts(self.infradev, self.scratch, CORE, show, spread)
+
     def log(self) -> None:
         kept = self.scratch / "log-read.txt"
         test = ["cargo", "test", "--release", "--quiet", "--package", "infradev-agent", "a_long_log"]
@@ -218,7 +223,7 @@ def spread(seconds: list[float]) -> tuple[str, str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", metavar="PART", help="overhead, start, supervisor, memory, log, ratio, mutation, curation [default: all]")
+    parser.add_argument("parts", nargs="*", metavar="PART", help="overhead, start, supervisor, memory, attempt, log, ratio, mutation, curation [default: all]")
     parser.add_argument("--infradev", type=Path, required=True, help="the program, a release build")
     parser.add_argument("--home", type=Path, default=ROOT / "target/bench", help="where runs are kept [default: target/bench]")
     parser.add_argument("--pairs", type=int, default=5, help="pairs of runs for a ratio [default: 5]")
@@ -227,7 +232,7 @@ def main() -> int:
     parser.add_argument("--worlds", type=int, nargs="*", default=[], help="only these world sizes of core's [default: all]")
     parser.add_argument("--clone", action="append", default=[], metavar="NAME=PATH", help="for curation: where a clone is; INFRADEV_MEGATRON, INFRADEV_VERL and INFRADEV_TORCHTITAN say the same")
     options = parser.parse_args()
-    known = {name: getattr(Bench, name) for name in ("overhead", "start", "supervisor", "memory", "log", "ratio", "mutation", "curation")}
+    known = {name: getattr(Bench, name) for name in ("overhead", "start", "supervisor", "memory", "attempt", "log", "ratio", "mutation", "curation")}
     parts = options.parts or list(known)
     for part in parts:
         if part not in known:
