@@ -111,10 +111,10 @@ impl<'a> Row<'a> {
             kind: word(&facts.kind.is),
             ranks: facts.needs.world,
             ranks_word: match facts.needs.world {
-                0 | 1 => "one",
-                2 | 3 => "2 to 3",
-                4..=7 => "4 to 7",
-                _ => "8 or more",
+                0 | 1 => "1",
+                2 | 3 => "2–3",
+                4..=7 => "4–7",
+                _ => "8+",
             },
             device: match facts.needs.device {
                 Device::Cpu => "cpu",
