@@ -2,7 +2,8 @@
 
 Lines that run while modules are imported, tests are collected and wider fixtures are set up belong to no case alone: they
 count for every case (``shared``). Threads that :mod:`threading` starts are followed, other processes are not: a case that
-starts one is ``wide``, it may reach anything. Before Python 3.12 threads that a library starts of itself (autograd's for
+starts one is ``wide``, it may reach anything, and so may all where a module or a wider fixture starts a Python. What
+torch would compile (``torch.compile``, ``torch.jit.script``) is run as it is written. Before Python 3.12 threads that a library starts of itself (autograd's for
 a device) are not followed either.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.machinery
+import os
 import sys
 import threading
 from types import CodeType, FrameType
@@ -28,10 +30,12 @@ class Reach:
         self._shared: set[Line] = set()
         self._told: set[Line] = set()
         self._wide = False
+        self._all_wide = False
         self._depth = 1  # above 0: what runs belongs to every case
         self._traces = False
 
     def start(self) -> None:
+        _compile_nothing()
         sys.addaudithook(self._audit)
         self._watch_imports()
         monitoring: Any = getattr(sys, "monitoring", None)
@@ -67,7 +71,7 @@ class Reach:
             sys.settrace(self._enter)
         shared = self._shared - self._told
         self._told |= shared
-        reached = {"own": sorted(self._own), "shared": sorted(shared), "wide": self._wide}
+        reached = {"own": sorted(self._own), "shared": sorted(shared), "wide": self._wide or self._all_wide}
         self._own, self._wide = set(), False
         return reached
 
@@ -118,5 +122,21 @@ class Reach:
         loader.exec_module = exec_module
 
     def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if event in _STARTS_PROCESSES and self._depth == 0:
+        if event not in _STARTS_PROCESSES:
+            return
+        if self._depth == 0:
             self._wide = True
+        elif event in ("os.fork", "os.forkpty") or any(word in str(arguments) for word in ("python", "torchrun", os.getcwd())):
+            self._all_wide = True  # another program than the repository's tells nothing of its lines
+
+
+def _compile_nothing() -> None:
+    """What is compiled runs without its lines being told. What is not the same then answers otherwise than golden's other run, and
+    such cases are run anew without being followed."""
+    os.environ["TORCHDYNAMO_DISABLE"] = "1"  # read when torch._dynamo is imported, which `import torch` alone does not do
+    dynamo: Any = sys.modules.get("torch._dynamo.config")
+    if dynamo is not None:
+        dynamo.disable = True
+    script: Any = sys.modules.get("torch.jit._state")
+    if script is not None:
+        script.disable()

@@ -2,7 +2,8 @@
 
 Trying a variant of a tree needs ranks that differ from golden's by a function or two. Instead of starting pytest and
 importing the repository again, such a rank is forked after collection, and what its file says of those functions is put
-in the place of golden's code. A variant fits only where that is the same as importing it: what its module and its classes
+in the place of golden's code. What golden did while it was imported has to outlive a fork: the harness first has golden's own
+cases run in such ranks, twice. A variant fits only where that is the same as importing it: what its module and its classes
 do when they are imported must not differ, each changed function must be found, and none may be under a decorator that may
 have read its source or its code. What does not fit says so, and is tried by ranks that start from nothing.
 
@@ -17,7 +18,7 @@ import os
 import sys
 import tempfile
 import traceback
-from types import CodeType, FunctionType
+from types import AsyncGeneratorType, CodeType, CoroutineType, FunctionType, GeneratorType
 from typing import Any, Generator, Iterator, NoReturn
 
 import pytest
@@ -35,6 +36,8 @@ _TRANSPARENT = {
     "property", "cached_property", "setter", "getter", "deleter", "staticmethod", "classmethod", "abstractmethod", "override", "final",
     "contextmanager", "asynccontextmanager", "wraps", "lru_cache", "cache", "no_grad", "enable_grad", "inference_mode", "dataclass"
 }  # fmt: skip
+#: Where what is at work has its code.
+_AT_WORK: dict[Any, str] = {GeneratorType: "gi_code", CoroutineType: "cr_code", AsyncGeneratorType: "ag_code"}
 _OPTIMIZED = 0x1  # CO_OPTIMIZED: the code of a function, not of a module or a class
 
 
@@ -69,6 +72,16 @@ class _Watch:
 
 def _inner(code: CodeType) -> list[CodeType]:
     return [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+
+
+def _all_codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for inner in _inner(code):
+        yield from _all_codes(inner)
+
+
+def _place(code: CodeType) -> tuple[str, int]:
+    return code.co_name, code.co_firstlineno
 
 
 def _plain_constants(code: CodeType) -> list[str]:
@@ -144,7 +157,7 @@ def _opaque(tree: ast.AST, inside: bool = False) -> Iterator[tuple[str, int]]:
 class _File:
     """A file of golden's, with the functions that live of it."""
 
-    def __init__(self, path: str, living: list[FunctionType]) -> None:
+    def __init__(self, path: str, living: list[FunctionType], at_work: set[CodeType]) -> None:
         with open(path, "rb") as file:
             source = file.read()
         self.path = path
@@ -153,6 +166,9 @@ class _File:
         self.functions: dict[CodeType, list[FunctionType]] = {}
         for function in living:
             self.functions.setdefault(function.__code__, []).append(function)
+        #: codes that no change of a function reaches: of generators at work, and of functions made of a changed copy
+        known = set(_all_codes(self.code))
+        self.fixed = {_place(code) for code in at_work} | {_place(code) for code in self.functions if code not in known}
 
     def become_what_is_laid(self) -> None:
         """Give each function the code that the file has now; raises :class:`Unfit` before any has it."""
@@ -160,6 +176,9 @@ class _File:
             pairs = _Pairs(self.code, compile(file.read(), self.path, "exec", dont_inherit=True))
         if any(code in self.functions for code in pairs.gone):
             raise Unfit("it drops a function that lives")
+        for code in (*pairs.gone, *(was for was, _, _ in pairs.changed)):
+            if _place(code) in self.fixed:
+                raise Unfit(f"code of {code.co_name} is at work already")
         todo: list[tuple[FunctionType, CodeType]] = []
         for was, becomes, at_import in pairs.changed:
             living = self.functions.get(was, [])
@@ -173,12 +192,19 @@ class _File:
             function.__code__ = becomes
 
 
-def _living(paths: list[str]) -> dict[str, list[FunctionType]]:
-    found: dict[str, list[FunctionType]] = {path: [] for path in paths}
+def _living(paths: list[str]) -> tuple[dict[str, list[FunctionType]], dict[str, set[CodeType]]]:
+    """The functions of each file, and the codes of its generators and coroutines that have begun or wait to."""
+    functions: dict[str, list[FunctionType]] = {path: [] for path in paths}
+    at_work: dict[str, set[CodeType]] = {path: set() for path in paths}
     for thing in gc.get_objects():
-        if type(thing) is FunctionType and thing.__code__.co_filename in found:
-            found[thing.__code__.co_filename].append(thing)
-    return found
+        kind: Any = type(thing)
+        if kind is FunctionType and thing.__code__.co_filename in functions:
+            functions[thing.__code__.co_filename].append(thing)
+        elif kind in _AT_WORK:
+            code: CodeType = getattr(thing, _AT_WORK[kind])
+            if code.co_filename in at_work:
+                at_work[code.co_filename].add(code)
+    return functions, at_work
 
 
 # -- the session -----------------------------------------------------------------------------------------------------
@@ -245,8 +271,8 @@ class Template(Official):
         if self._unfit:
             self._refuse(self._unfit)
         try:
-            living = _living(self._followed)
-            self._replaceable = {path: _File(path, living[path]) for path in self._followed}
+            living, at_work = _living(self._followed)
+            self._replaceable = {path: _File(path, living[path], at_work[path]) for path in self._followed}
             after = dict(os.environ)
             self._set = {name: value for name, value in after.items() if self._given.get(name) != value}
             self._unset = [name for name in self._given if name not in after]

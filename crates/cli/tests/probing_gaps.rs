@@ -1,10 +1,9 @@
 //! `infradev probe-gaps`: what a maintainer runs on a branch, with no pack and no task.
 
+mod branch;
 mod ground;
 
-use std::path::PathBuf;
-
-use ground::{Ground, Said};
+use branch::Branch;
 
 const PRICE: &str = "def total(items):\n    return sum(items)\n";
 
@@ -34,59 +33,17 @@ def test_rebate():
     assert total([10, 10], rebate=0.5) == 10
 ";
 
-/// A repository with a branch, and a Python with pytest in it.
-struct Branch {
-    ground: Ground,
-    python: PathBuf,
-}
-
-impl Branch {
-    fn new() -> Branch {
-        let ground = Ground::new();
-        // Builds the environment, once for all tests of this checkout.
-        ground.infradev(&["probe", "list", "pack/tasks/triple"]).exits(0);
-        let environments = std::fs::read_dir(ground.path().join("home/envs")).unwrap().flatten();
-        // Other tests have environments there without pytest.
-        let mut programs = environments.map(|entry| entry.path().join("bin"));
-        let python = programs.find(|bin| bin.join("pytest").is_file()).unwrap().join("python");
-        let branch = Branch { ground, python };
-        branch.write("src/shop/__init__.py", "");
-        branch.write("src/shop/price.py", PRICE);
-        branch.write("tests/test_old.py", "def test_old():\n    pass\n");
-        branch.git(&["init", "-q", "-b", "main"]);
-        branch.commit("base");
-        branch.git(&["checkout", "-q", "-b", "rebate"]);
-        branch.write("src/shop/price.py", REBATE);
-        branch.write("tests/test_price.py", TESTS);
-        branch
-    }
-
-    fn write(&self, path: &str, text: &str) {
-        self.ground.write(&format!("shop/{path}"), text);
-    }
-
-    fn git(&self, args: &[&str]) {
-        let folder = self.ground.path().join("shop");
-        let place: Vec<&str> = ["-C", folder.to_str().unwrap()].iter().chain(args).copied().collect();
-        self.ground.git(&place);
-    }
-
-    fn commit(&self, message: &str) {
-        self.git(&["add", "-A"]);
-        self.git(&["commit", "-q", "-m", message]);
-    }
-
-    fn gaps(&self, args: &[&str]) -> Said {
-        let python = self.python.to_str().unwrap();
-        let mine = ["--quiet", "probe-gaps", "--repo", "shop", "--python", python];
-        let all: Vec<&str> = mine.iter().chain(args).copied().collect();
-        self.ground.infradev(&all)
-    }
+/// A repository with a branch that adds a rebate.
+fn rebate() -> Branch {
+    let branch = Branch::of(&[("src/shop/price.py", PRICE)]);
+    branch.write("src/shop/price.py", REBATE);
+    branch.write("tests/test_price.py", TESTS);
+    branch
 }
 
 #[test]
 fn lines_that_no_test_notices_are_listed_as_text_markdown_and_sarif() {
-    let branch = Branch::new();
+    let branch = rebate();
     // The work tree as it lies there: nothing is committed yet.
     let said = branch.gaps(&["--markdown", "gaps.md", "--sarif", "gaps.sarif"]).exits(0);
     insta::assert_snapshot!("text", said.out);
@@ -98,7 +55,7 @@ fn lines_that_no_test_notices_are_listed_as_text_markdown_and_sarif() {
 
 #[test]
 fn a_branch_whose_every_line_is_noticed_has_no_gap() {
-    let branch = Branch::new();
+    let branch = rebate();
     branch.write("src/shop/price.py", "def total(items):\n    return sum(items) * 2\n");
     branch.write(
         "tests/test_price.py",
@@ -113,7 +70,7 @@ fn a_branch_whose_every_line_is_noticed_has_no_gap() {
 
 #[test]
 fn two_ranks_and_named_tests_are_run() {
-    let branch = Branch::new();
+    let branch = rebate();
     let at = branch.ground.path().join("shop/tests/test_price.py");
     std::fs::rename(at, branch.ground.path().join("shop/tests/test_renamed.py")).unwrap();
     branch.commit("rebate");
@@ -134,7 +91,7 @@ fn two_ranks_and_named_tests_are_run() {
 
 #[test]
 fn what_cannot_be_tried_is_said_with_what_to_do() {
-    let branch = Branch::new();
+    let branch = rebate();
     let said = branch.gaps(&["--", "-k", "total"]).exits(2);
     assert!(said.err.contains("-k: only paths and ids of tests are understood here"), "{}", said.err);
     let said = branch.gaps(&["--", "tests/test_nowhere.py"]).exits(4);
@@ -160,7 +117,7 @@ fn what_cannot_be_tried_is_said_with_what_to_do() {
 
 #[test]
 fn tests_that_fail_before_any_mutation_stop_it_by_name() {
-    let branch = Branch::new();
+    let branch = rebate();
     branch.write("tests/test_price.py", &TESTS.replace("== 10", "== 11"));
     let said = branch.gaps(&[]).exits(4);
     assert!(said.err.contains("tests/test_price.py::test_rebate (AssertionError"), "{}", said.err);
@@ -171,7 +128,7 @@ fn tests_that_fail_before_any_mutation_stop_it_by_name() {
 
 #[test]
 fn python_that_does_not_parse_is_listed_and_passed_over() {
-    let branch = Branch::new();
+    let branch = rebate();
     branch.write("src/shop/broken.py", "def (\n");
     branch.write("src/shop/data.json", "{}\n");
     let latin = b"# -*- coding: latin-1 -*-\nNAME = 'caf\xe9'\n";
@@ -184,7 +141,7 @@ fn python_that_does_not_parse_is_listed_and_passed_over() {
 
 #[test]
 fn where_no_mutant_is_possible_that_is_said() {
-    let branch = Branch::new();
+    let branch = rebate();
     branch.write("src/shop/price.py", &format!("# Prices.\n{PRICE}"));
     branch.write(
         "tests/test_price.py",

@@ -44,7 +44,8 @@ pub enum Mending {
         /// Its convention.
         ending: Ending,
     },
-    /// The patch states that a file lacks its final newline; it had it, and the patch's word was taken, as git does.
+    /// The patch states that a file lacks its final newline; it had it, and the patch's word was taken, as git
+    /// does for a line of context.
     FileNewline {
         /// The file.
         path: Vec<u8>,

@@ -3,7 +3,7 @@
 mod support;
 
 use infradev_git::{Base, Renames, Repo, capture, commit_folder};
-use infradev_patch::{Patch, apply};
+use infradev_patch::{Mending, Patch, apply};
 use proptest::prelude::*;
 use support::{Files, git_apply, read_tree, write_tree};
 
@@ -97,6 +97,20 @@ fn shown(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+fn is_file_newline(mending: &Mending) -> bool {
+    matches!(mending, Mending::FileNewline { .. })
+}
+
+#[test]
+fn a_last_line_that_the_patch_takes_for_unended_is_changed_and_that_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let diff = b"--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+a\n";
+    write_tree(folder.path(), &Files::from([(b"f".to_vec(), (0o100644, b"a\n".to_vec()))]));
+    let applied = apply(&Patch::parse(diff).unwrap(), folder.path()).unwrap();
+    assert!(matches!(applied.mended[..], [Mending::FileNewline { .. }]), "{:?}", applied.mended);
+    assert_eq!(std::fs::read(folder.path().join("f")).unwrap(), b"a\n");
+}
+
 fn without_lines(mut patch: Patch) -> Patch {
     patch.mended.clear();
     for file in &mut patch.files {
@@ -185,6 +199,8 @@ proptest! {
                 prop_assert!(got.is_ok(), "git applies it, we say {}\n{}", got.unwrap_err(), String::from_utf8_lossy(&diff));
                 prop_assert_eq!(read_tree(ours.path()), files);
             }
+            // Of a last line that the patch changes, git minds the newline that the file has; here it is mended, and said.
+            None if got.as_ref().is_ok_and(|applied| applied.mended.iter().any(is_file_newline)) => {}
             None => {
                 prop_assert!(got.is_err(), "git refuses it\n{}", String::from_utf8_lossy(&diff));
                 prop_assert_eq!(read_tree(ours.path()), moved);

@@ -62,6 +62,23 @@ impl Session {
         Ok(())
     }
 
+    /// Whether ranks of a template would run a variant at this world size.
+    pub fn has_template(&self, world: u32) -> bool {
+        self.templates.contains_key(&world)
+    }
+
+    /// Gives up the template of a world size: its ranks do not do what ranks that start from nothing do.
+    ///
+    /// # Errors
+    /// The sandbox is gone.
+    pub async fn give_up_template(&mut self, world: u32) -> Result<(), TrialError> {
+        self.without_template.insert(world);
+        match self.templates.remove(&world) {
+            Some(template) => Ok(self.end_template(template).await?),
+            None => Ok(()),
+        }
+    }
+
     async fn template(
         &mut self,
         world: u32,

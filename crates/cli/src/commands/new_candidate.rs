@@ -52,7 +52,10 @@ fn names(candidates: &[&Candidate]) -> String {
         Some(number) => number.clone(),
         None => candidate.commit.chars().take(10).collect(),
     };
-    let mut names: Vec<String> = candidates.iter().map(name).take(NAMED).collect();
+    let mut names: Vec<String> = candidates.iter().map(name).collect();
+    // A file has them by score; who looks for a number reads them in order.
+    names.sort_by_key(|name| (name.len(), name.clone()));
+    names.truncate(NAMED);
     if candidates.len() > NAMED {
         names.push(format!("and {} more", candidates.len() - NAMED));
     }

@@ -131,6 +131,10 @@ impl<'a> Funnel<'a> {
         let work = async |place: Place| {
             // As a whole: slot, GPUs and folder stay until the session is closed.
             let Place { mut session, held } = place;
+            if queue.borrow().iter().any(|open| matches!(open, Open::Mutant(_))) {
+                self.warm(&mut session).await?;
+                trying.vouch(&mut session).await?;
+            }
             loop {
                 let Some(next) = queue.borrow_mut().pop_front() else { break };
                 let key = self.key.clone();

@@ -85,6 +85,39 @@ impl Trying<'_> {
         Ok(record)
     }
 
+    /// Has golden's own cases run in ranks of each template, twice. Where one does not pass as it does in ranks that start from
+    /// nothing, what a module did when it was imported does not outlive a fork (an open file, a seed), or outlives the rank
+    /// (memory that processes share): mutants then start from nothing, too.
+    pub async fn vouch(&self, session: &mut Session) -> Result<(), TrialError> {
+        for control in self.control.suites.iter().filter(|control| control.suite == Suite::Official) {
+            let cases: BTreeSet<String> = control.cases.keys().cloned().collect();
+            let (timeouts, deadlines) = control.timeouts(&self.task.public.spec.timeouts, &cases);
+            let rejects = |case: &CaseResult| word(control, case) != Word::Passed;
+            let ask = Ask {
+                world: control.world,
+                cases: Some(&cases),
+                stop: Some(&rejects),
+                eager: true,
+                resumes: true,
+                timeouts: &timeouts,
+                deadlines: &deadlines,
+                reach: &[],
+                seed: self.seed,
+            };
+            for _ in 0..2 {
+                if cases.is_empty() || !session.has_template(control.world) {
+                    break;
+                }
+                let tried = run(session, Suite::Official, &ask).await?;
+                if tried.cases.iter().any(rejects) || missing(&tried, &cases).is_some() {
+                    tracing::info!(world = control.world, "golden does otherwise in ranks of a template");
+                    session.give_up_template(control.world).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     async fn suites(
         &self,
         session: &mut Session,
@@ -177,7 +210,10 @@ fn late(record: &MutantRecord) -> bool {
 /// has left golden's values behind in a template.
 fn resumes(candidate: &Candidate, control: &SuiteControl) -> bool {
     let lines = candidate.lines.as_ref();
-    candidate.mutant.replacement.is_some() && lines.is_some_and(|lines| lines.is_disjoint(&control.shared))
+    // Where every case may reach anything, a module may have asked another process what golden does.
+    candidate.mutant.replacement.is_some()
+        && lines.is_some_and(|lines| lines.is_disjoint(&control.shared))
+        && control.cases.values().any(|case| !case.wide)
 }
 
 /// What a case made of the mutant, against golden's vector.
