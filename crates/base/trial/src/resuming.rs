@@ -68,14 +68,12 @@ impl Session {
     }
 
     /// Gives up the template of a world size: its ranks do not do what ranks that start from nothing do.
-    ///
-    /// # Errors
-    /// The sandbox is gone.
-    pub async fn give_up_template(&mut self, world: u32) -> Result<(), TrialError> {
+    pub async fn give_up_template(&mut self, world: u32) {
         self.without_template.insert(world);
-        match self.templates.remove(&world) {
-            Some(template) => Ok(self.end_template(template).await?),
-            None => Ok(()),
+        let Some(template) = self.templates.remove(&world) else { return };
+        if self.end_template(template).await.is_err() {
+            // Its launcher is gone: what comes next starts another.
+            self.stop().await;
         }
     }
 
