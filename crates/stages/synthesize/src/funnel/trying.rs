@@ -110,7 +110,6 @@ impl Trying<'_> {
                 }
                 let tried = run(session, Suite::Official, &ask).await?;
                 if tried.cases.iter().any(rejects) || missing(&tried, &cases).is_some() {
-                    tracing::info!(world = control.world, "golden does otherwise in ranks of a template");
                     session.give_up_template(control.world).await;
                 }
             }
