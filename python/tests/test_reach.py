@@ -64,3 +64,83 @@ def test_lines_belong_to_the_case_in_which_they_run_and_what_is_imported_to_all(
     assert {line for _, line in yes["shared"]} >= {1, 4, 10}, "told once"
     assert no["shared"] == thread["shared"] == []
     assert [case["wide"] for case in (yes, no, thread, process)] == [False, False, False, True]
+
+
+COMPILED = """\
+import torch
+
+
+@torch.compile(backend="eager")
+def decorated(x):
+    return x * 3
+
+
+@torch.jit.script
+def scripted(x: torch.Tensor) -> torch.Tensor:
+    return x + 1
+
+
+def plain(x):
+    return x - 1
+
+
+called = torch.compile(plain, backend="eager")
+"""
+
+COMPILED_DRIVER = """\
+import json, sys
+sys.path[:0] = [{kit!r}, {here!r}]
+import torch
+from infradev_probe.reach import Reach
+
+reach = Reach([{here!r} + "/compiled.py"])
+reach.start()
+with reach.shared():
+    import compiled
+told = []
+for function in (compiled.decorated, compiled.scripted, compiled.called):
+    with reach.case():
+        value = function(torch.ones(2)).tolist()
+    told.append([value, sorted(line for _, line in reach.take()["own"])])
+print(json.dumps(told))
+"""
+
+
+def test_what_torch_would_compile_runs_as_it_is_written(tmp_path: Path) -> None:
+    import json
+
+    (tmp_path / "compiled.py").write_text(COMPILED)
+    kit = str(Path(__file__).parent.parent)
+    code = COMPILED_DRIVER.format(kit=kit, here=str(tmp_path))
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert ran.returncode == 0, ran.stderr
+    (tripled, decorated), (more, scripted), (less, called) = json.loads(ran.stdout)
+    assert (tripled, more, less) == ([3.0, 3.0], [2.0, 2.0], [0.0, 0.0])
+    assert 6 in decorated and 11 in scripted and 15 in called
+
+
+CHILD_DRIVER = """\
+import json, os, subprocess, sys
+sys.path[:0] = [{kit!r}, {here!r}]
+from infradev_probe.reach import Reach
+
+reach = Reach([{here!r} + "/library.py"])
+reach.start()
+with reach.shared():
+    subprocess.run({program})
+    import library
+with reach.case():
+    library.direct(True)
+print(json.dumps(reach.take()["wide"]))
+"""
+
+
+@pytest.mark.parametrize(("program", "wide"), [("[sys.executable, '-c', '']", True), ("['/bin/true']", False)])
+def test_a_python_that_a_module_starts_may_have_told_every_case_anything(tmp_path: Path, program: str, wide: bool) -> None:
+    import json
+
+    (tmp_path / "library.py").write_text(dedent(LIBRARY))
+    code = CHILD_DRIVER.format(kit=str(Path(__file__).parent.parent), here=str(tmp_path), program=program)
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout) is wide
