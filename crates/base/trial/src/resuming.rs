@@ -69,7 +69,10 @@ impl Session {
 
     /// Gives up the template of a world size: its ranks do not do what ranks that start from nothing do.
     pub async fn give_up_template(&mut self, world: u32) {
-        tracing::info!(world, "golden does otherwise in ranks of a template: those of variants start from nothing");
+        tracing::info!(
+            world,
+            "golden does otherwise in ranks of a template: those of variants start from nothing"
+        );
         self.without_template.insert(world);
         let Some(template) = self.templates.remove(&world) else { return };
         if self.end_template(template).await.is_err() {
