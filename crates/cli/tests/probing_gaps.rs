@@ -54,6 +54,26 @@ fn lines_that_no_test_notices_are_listed_as_text_markdown_and_sarif() {
 }
 
 #[test]
+fn a_gap_at_the_end_of_a_file_stands_on_a_line_that_it_has() {
+    let branch = rebate();
+    branch.write("src/shop/price.py", "def total(items):\n    return sum(items)\n\n\nRATE = 1\n");
+    branch.commit("a rate");
+    branch.git(&["checkout", "-q", "-b", "without"]);
+    branch.write("src/shop/price.py", PRICE);
+    branch.write(
+        "tests/test_price.py",
+        "from shop.price import total\n\n\ndef test_total():\n    assert total([3]) == 3\n",
+    );
+    let document = branch.gaps(&["--base", "rebate", "--json"]).exits(0).json();
+    let gaps = document["gaps"].as_array().unwrap();
+    assert!(!gaps.is_empty(), "{document:#}");
+    let lines = PRICE.lines().count() as u64;
+    for gap in gaps {
+        assert!(gap["line"].as_u64() <= Some(lines) && gap["end_line"].as_u64() <= Some(lines), "{gap:#}");
+    }
+}
+
+#[test]
 fn a_branch_whose_every_line_is_noticed_has_no_gap() {
     let branch = rebate();
     branch.write("src/shop/price.py", "def total(items):\n    return sum(items) * 2\n");

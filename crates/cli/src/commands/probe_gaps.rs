@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use infradev_executor::GoldenChange;
 use infradev_model::{DigestBuilder, GapsDocument, SYNTHESIS_SCHEMA, Timeouts};
 use infradev_store::Plan;
 use infradev_synthesize::funnel::{self, ChangeAsk, DraftedChange, FunnelPlan, Mutations, Told};
@@ -72,12 +73,20 @@ pub async fn run(global: &Global, args: ProbeGapsArgs) -> Result<ExitCode, Failu
     };
     let found = funnel::run(&executor, &run, &ready, &plan, &told).await;
     let found = session.concluded(&run, found)?;
+    let mut gaps = found.gap_lines();
+    let files = GoldenChange::of(&ready)?.files();
+    for gap in &mut gaps {
+        // What is taken back behind a file's last line stands on no line of it.
+        let file = files.iter().find(|file| file.path == gap.file).and_then(|file| file.golden.as_deref());
+        let lines = file.map_or(1, |text| text.lines().count().max(1)) as u32;
+        (gap.line, gap.end_line) = (gap.line.min(lines), gap.end_line.min(lines));
+    }
     let document = GapsDocument {
         schema: SYNTHESIS_SCHEMA,
         run: run.id().to_string(),
         base: change.base.clone(),
         head: change.head.clone(),
-        gaps: found.gap_lines(),
+        gaps,
         change: found,
     };
     run.write_document("probe-gaps.json", &document)?;
