@@ -63,7 +63,9 @@ pub use lint::{CONTRACT_SCHEMA, ContractDocument, ContractFinding, ContractRule,
 pub use mutant::{Mutant, Operator};
 pub use pack::{EnvironmentSpec, PACK_SCHEMA, Pack, Source, is_name, is_python_version};
 pub use price::{Cost, PRICES_SCHEMA, Price, PriceTable, SHIPPED_PRICES};
-pub use prompt::{Arm, PROMPT_SCHEMA, PartKind, Prompt, PromptError, PromptPart, PromptSettings};
+pub use prompt::{
+    Arm, PROMPT_SCHEMA, PartKind, Prompt, PromptError, PromptPart, PromptSettings, shown_parts,
+};
 pub use rounds::{AgentRole, Ignored, ROUNDS_SCHEMA, Round, RoundsDocument, Step};
 pub use run::{RUN_SCHEMA, Run};
 pub use schemas::schemas;

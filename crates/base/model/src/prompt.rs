@@ -3,6 +3,7 @@
 //! It is made of a [`PublicTask`], which holds nothing to leak.
 
 use std::fmt::Write;
+use std::ops::Range;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -125,16 +126,25 @@ impl Prompt {
 
 /// A text without its HTML comments, which are notes between authors. One that never ends is left as it is.
 fn without_comments(text: &str) -> String {
-    let mut kept = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, inside)) = rest.split_once("<!--") {
+    shown_parts(text).into_iter().map(|part| &text[part]).collect()
+}
+
+/// The parts of a `spec.md` that the prompt shows, in their order: all but its HTML comments.
+pub fn shown_parts(text: &str) -> Vec<Range<usize>> {
+    let mut parts: Vec<Range<usize>> = Vec::new();
+    let mut from = 0;
+    while let Some((before, inside)) = text[from..].split_once("<!--") {
         let Some((_, after)) = inside.split_once("-->") else { break };
-        kept.push_str(before.trim_end_matches(' '));
+        let kept = before.trim_end_matches(' ');
+        parts.push(from..from + kept.len());
         // A comment that has its lines to itself leaves none behind.
-        let alone = kept.is_empty() || kept.ends_with('\n');
-        rest = if alone { after.trim_start_matches(['\n', '\r']) } else { after };
+        let last = parts.iter().rev().find(|part| !part.is_empty());
+        let alone = last.is_none_or(|part| text[..part.end].ends_with('\n'));
+        let rest = if alone { after.trim_start_matches(['\n', '\r']) } else { after };
+        from = text.len() - rest.len();
     }
-    kept + rest
+    parts.push(from..text.len());
+    parts
 }
 
 const AUTONOMY: &str = "\

@@ -133,6 +133,19 @@ fn golden_is_found_in_each_of_its_spellings() {
         ("body-line", 1, 29, "return [r for r in starts.tolist() if r > most]"),
         ("body-line", 1, 21, "`s = n.float().mul(10^-6).clamp_(3145728)`"),
         ("body-line", 4, 20, "`torch.cumsum(a, 0) - a`\n\nand again\n`torch.cumsum(b, 0) - b`"),
+        // With notes between authors in it, which no prompt shows.
+        ("body-line", 1, 20, "starts = counts.<!-- x -->cumsum(0) - counts"),
+        ("body-line", 3, 20, "<!--\na note\n-->starts = counts.<!--\nx\n-->cumsum(0) - counts"),
+        ("body-line", 2, 20, "Do\nstarts = counts.cumsum(0)\n<!-- so -->\n- counts"),
+        ("body-line", 2, 20, "<!-- it is\nstarts = counts.cumsum(0) - counts -->"),
+        ("private-name", 1, 12, "the by<!---->_rank"),
+        ("constant", 2, 4, "<!-- a\n--> 40<!-- b -->96"),
+        (
+            "prose",
+            3,
+            17,
+            "<!--\n-->\nTurn the sizes of <!-- all --> neighbouring groups into the row at which",
+        ),
         // With its calls in another form.
         ("body-line", 1, 20, "starts = counts.cumsum(0) - counts"),
         ("body-line", 1, 20, "n.cumsum(dim=0) - n"),
