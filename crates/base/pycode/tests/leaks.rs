@@ -270,6 +270,32 @@ fn a_name_that_only_a_function_of_golden_s_has_is_no_interface() {
 }
 
 #[test]
+fn a_contract_s_values_are_read_as_the_prompt_shows_them() {
+    for (rule, line, golden, entry) in [
+        ("body-line", 12, 20, r#"about = "Do: starts = counts.cumsum(0) \n- counts""#),
+        ("body-line", 12, 20, r#"about = "Do: starts = counts\u002ecumsum(0) - \u0063ounts""#),
+        ("body-line", 12, 20, "about = \"\"\"Do: starts = counts.cum\\\n  sum(0) - counts\"\"\""),
+        ("body-line", 13, 20, "about = '''\nDo: starts = counts.<!--\n-->cumsum(0)\n - counts'''"),
+        ("body-line", 12, 20, "signature = \"counts.cumsum(0)\"\nuntested = \"so\"\nabout = \"- counts\""),
+        ("constant", 12, 4, r#"about = "Of 40\u00396 rows.""#),
+        ("constant", 13, 4, "signature = \"(a)\"\nabout = \"\"\"\\\n  Of 40\\\n  96 rows.\"\"\""),
+        ("private-name", 12, 12, r#"about = "The by\u005frank of it.""#),
+        ("prose", 12, 17, r#"about = "Turn the sizes of neighbouring groups \u0069nto the row at which""#),
+        // One that the file shows as it is stands there once.
+        ("body-line", 14, 20, "about = '''\nDo\nstarts = counts.cumsum(0) - counts'''"),
+    ] {
+        let entry = format!("\n[[name]]\nname = \"m.plan\"\nkind = \"setting\"\n{entry}\n");
+        let (contract, text) = contract(&entry);
+        let found = with_leaks(&contract, |leaks| leaks.find_in_contract("contract.toml", &contract, &text));
+        let is_it = |finding: &&ContractFinding| {
+            (finding.rule.name(), finding.line) == (rule, line)
+                && finding.golden.as_ref().is_some_and(|at| at.line == golden)
+        };
+        assert_eq!(found.iter().filter(is_it).count(), 1, "{entry}{}", shown(&found));
+    }
+}
+
+#[test]
 fn what_the_contract_allows_is_no_finding_and_what_it_allows_in_vain_is_one() {
     let text = "Windows of 4 KiB.\n\nThe row is offsets = torch.cumsum(counts, 0) - counts, and in `by_rank` they are.\n";
     let left = |allowed: &str| {

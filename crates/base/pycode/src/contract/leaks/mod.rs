@@ -3,6 +3,7 @@
 
 mod allowed;
 mod calls;
+mod interface;
 mod number;
 mod prose;
 mod quantity;
@@ -199,32 +200,6 @@ impl Leaks {
             Hit::new(text, range, ContractRule::Prose, is, golden)
         }));
         hits
-    }
-
-    /// The same in a `contract.toml`, where a signature is code: plain words of golden's functions are found there, too.
-    pub fn find_in_contract(&self, file: &str, contract: &Contract, text: &str) -> Vec<ContractFinding> {
-        let text = Contract::without_allowances(text);
-        let mut findings = self.find(file, &text);
-        for listed in &contract.names {
-            let signature = listed.signature.as_deref().unwrap_or_default();
-            for word in words_of(signature).into_iter().filter(|word| self.locals.contains(*word)) {
-                let Some(golden) = self.names.get(word) else { continue };
-                let from = listed.line_in(&text).unwrap_or(1);
-                let is_it =
-                    |line: &str| line.trim_start().starts_with("signature") && words_of(line).contains(word);
-                let line = text.lines().skip(from).position(is_it).map_or(from, |at| from + at + 1);
-                let is = "a local name of golden's stands in a signature";
-                let rule = ContractRule::PrivateName;
-                findings.push(ContractFinding::leak(file, line as u32, rule, is, word, golden.clone()));
-            }
-        }
-        findings.sort();
-        // A compound word is found by either way.
-        findings.dedup_by(|one, other| {
-            let key = |finding: &ContractFinding| (finding.line, finding.rule, finding.passage.clone());
-            key(one) == key(other)
-        });
-        findings
     }
 
     /// Statements and runs of tokens, without those that are part of others.
