@@ -146,6 +146,13 @@ fn golden_is_found_in_each_of_its_spellings() {
             17,
             "<!--\n-->\nTurn the sizes of <!-- all --> neighbouring groups into the row at which",
         ),
+        // With the backslashes of Markdown in it.
+        ("body-line", 2, 20, "It\nis off\\_sets := counts\\.cumsum\\(0\\) \\- counts"),
+        ("body-line", 1, 33, "self\\.slots\\[expert\\] \\+= 1"),
+        ("body-line", 1, 12, "by\\_rank = sorted(x, len)"),
+        ("private-name", 1, 12, "by\\_rank"),
+        ("private-name", 2, 4, "the\n\\_WINDOW"),
+        ("constant", 1, 4, "2\\*\\*12 or 4\\_096"),
         // With its calls in another form.
         ("body-line", 1, 20, "starts = counts.cumsum(0) - counts"),
         ("body-line", 1, 20, "n.cumsum(dim=0) - n"),

@@ -38,7 +38,8 @@ impl Reading {
 pub(super) fn readings(text: &str) -> Vec<Reading> {
     let as_it_is: Vec<Sign> = signs(text, 0..text.len()).collect();
     let shown: Vec<Sign> = shown_parts(text).into_iter().flat_map(|part| signs(text, part)).collect();
-    let mut readings = vec![Reading::of(&as_it_is), Reading::of(&shown)];
+    let meant = unescaped(shown.clone());
+    let mut readings = vec![Reading::of(&as_it_is), Reading::of(&shown), Reading::of(&meant)];
     readings.dedup_by(|one, other| one.text == other.text);
     readings
 }
@@ -46,4 +47,17 @@ pub(super) fn readings(text: &str) -> Vec<Reading> {
 fn signs(text: &str, part: Range<usize>) -> impl Iterator<Item = Sign> {
     let from = part.start;
     text[part].char_indices().map(move |(at, c)| (c, from + at..from + at + c.len_utf8()))
+}
+
+/// Without the backslashes that Markdown needs before a sign: `by\_weight`.
+fn unescaped(signs: Vec<Sign>) -> Vec<Sign> {
+    let mut kept: Vec<Sign> = Vec::with_capacity(signs.len());
+    let mut rest = signs.into_iter().peekable();
+    while let Some((c, place)) = rest.next() {
+        match rest.next_if(|(next, _)| c == '\\' && next.is_ascii_punctuation()) {
+            Some((next, last)) => kept.push((next, place.start..last.end)),
+            None => kept.push((c, place)),
+        }
+    }
+    kept
 }
