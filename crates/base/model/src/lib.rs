@@ -60,7 +60,9 @@ pub use equivalent::{EQUIVALENT_SCHEMA, EquivalentMutant, EquivalentSpec, ShownM
 pub use error::{Class, Classified};
 pub use eval::{EVAL_SCHEMA, EvalArm, EvalDocument};
 pub use format::FormatError;
-pub use lint::{CONTRACT_SCHEMA, ContractDocument, ContractFinding, ContractRule, GoldenLine, TouchedName};
+pub use lint::{
+    AllowedPassage, CONTRACT_SCHEMA, ContractDocument, ContractFinding, ContractRule, GoldenLine, TouchedName,
+};
 pub use mutant::{Mutant, Operator};
 pub use pack::{EnvironmentSpec, PACK_SCHEMA, Pack, Source, is_name, is_python_version};
 pub use price::{Cost, PRICES_SCHEMA, Price, PriceTable, SHIPPED_PRICES};

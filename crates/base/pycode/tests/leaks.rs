@@ -312,8 +312,13 @@ fn what_the_contract_allows_is_no_finding_and_what_it_allows_in_vain_is_one() {
             found.extend(leaks.find_in_contract("contract.toml", &contract, &whole));
             found
         });
-        let left = without_allowed(found, &contract, &whole);
-        left.iter().map(|finding| format!("{} {finding}\n", finding.rule.name())).collect::<String>()
+        let sifted = without_allowed(found, &contract, &whole);
+        assert!(sifted.allowed.iter().all(|passage| passage.why == "it is the file format's"));
+        sifted
+            .findings
+            .iter()
+            .map(|finding| format!("{} {finding}\n", finding.rule.name()))
+            .collect::<String>()
     };
     let allow = |rule: &str, text: &str| {
         format!("\n[[allow]]\nrule = \"{rule}\"\ntext = \"{text}\"\nwhy = \"it is the file format's\"\n")
@@ -328,6 +333,32 @@ fn what_the_contract_allows_is_no_finding_and_what_it_allows_in_vain_is_one() {
         [allow("constant", "4096"), allow("long-ngram", "by_rank"), allow("prose", "windows of 4 KiB")];
     insta::assert_snapshot!(
         [left(""), left(&all[..2].concat()), left(&(all.concat() + &others.concat()))].join("\n")
+    );
+}
+
+#[test]
+fn one_allowance_is_for_one_passage_and_what_it_allows_is_told() {
+    let text = "Windows of 4 KiB, and of 4 KiB again.\nAt most 3 MiB\nof 8192 rows.\n";
+    let sifted = |allowed: &[&str]| {
+        let entry = |text: &&str| {
+            format!("\n[[allow]]\nrule = \"constant\"\ntext = \"{text}\"\nwhy = \"the file format's\"\n")
+        };
+        let (contract, whole) = contract(&allowed.iter().map(entry).collect::<String>());
+        let found = with_leaks(&contract, |leaks| leaks.find("spec.md", text));
+        let sifted = without_allowed(found, &contract, &whole);
+        let findings = sifted.findings.iter().map(|finding| format!("{finding}\n"));
+        let allowed = sifted.allowed.iter().map(|passage| format!("{passage}\n"));
+        findings.chain(allowed).collect::<String>()
+    };
+    insta::assert_snapshot!(
+        [
+            // All of the text, a part with two, each by itself, one of them within more.
+            sifted(&["Windows of 4 KiB, and of 4 KiB again. At most 3 MiB of 8192 rows."]),
+            sifted(&["at most 3 MiB of 8192"]),
+            sifted(&["4 KiB", "3 MiB", "8192"]),
+            sifted(&["Windows of 4 KiB, and", "of 8192", "At most 3 MiB"]),
+        ]
+        .join("\n")
     );
 }
 

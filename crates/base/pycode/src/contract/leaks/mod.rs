@@ -17,7 +17,7 @@ use std::ops::Range;
 
 use infradev_model::{Contract, ContractFinding, ContractRule, GoldenLine, NameKind};
 
-pub use self::allowed::without_allowed;
+pub use self::allowed::{Sifted, without_allowed};
 pub use self::prose::PROSE;
 
 use self::number::Number;
