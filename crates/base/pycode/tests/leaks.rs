@@ -156,6 +156,9 @@ fn golden_is_found_in_each_of_its_spellings() {
         // With its calls in another form.
         ("body-line", 1, 20, "starts = counts.cumsum(0) - counts"),
         ("body-line", 1, 20, "n.cumsum(dim=0) - n"),
+        ("body-line", 1, 21, "torch.clamp_(counts.float().mul(1e-6), max=3 << 20)"),
+        ("body-line", 1, 21, "torch.clamp_(torch.mul(n.float(), 1e-6), 3 << 20)"),
+        ("body-line", 1, 21, "torch.mul(n.float(), 1e-6).clamp_(3 << 20)"),
         // A part of one, or one that is all words.
         ("long-ngram", 1, 14, "raise ValueError(\"there is no such thing\")"),
         ("long-ngram", 1, 21, "with `counts.float().mul(1e-6).clamp_` it is"),
