@@ -9,6 +9,7 @@ mod prose;
 mod quantity;
 mod reading;
 mod secrets;
+mod signs;
 mod spelling;
 mod statement;
 

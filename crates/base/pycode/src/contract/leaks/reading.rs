@@ -5,15 +5,14 @@ use std::ops::Range;
 
 use infradev_model::shown_parts;
 
+use super::signs::{self, Sign};
+
 /// A text read in one way, and where in the text each byte of that comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Reading {
     pub(super) text: String,
     places: Vec<Range<usize>>,
 }
-
-/// A character, and where it comes from.
-type Sign = (char, Range<usize>);
 
 impl Reading {
     fn of(signs: &[Sign]) -> Reading {
@@ -34,30 +33,23 @@ impl Reading {
     }
 }
 
-/// The ways to read a text: as it stands there, then as it is shown.
+/// The ways to read a text: as it stands there, then as it is shown, as that is meant, and without emphasis.
 pub(super) fn readings(text: &str) -> Vec<Reading> {
-    let as_it_is: Vec<Sign> = signs(text, 0..text.len()).collect();
-    let shown: Vec<Sign> = shown_parts(text).into_iter().flat_map(|part| signs(text, part)).collect();
-    let meant = unescaped(shown.clone());
-    let mut readings = vec![Reading::of(&as_it_is), Reading::of(&shown), Reading::of(&meant)];
+    let as_it_is: Vec<Sign> = signs_of(text, 0..text.len()).collect();
+    let shown: Vec<Sign> = shown_parts(text).into_iter().flat_map(|part| signs_of(text, part)).collect();
+    let meant = signs::meant(&shown);
+    let bare = signs::without_emphasis(&meant);
+    let mut readings = vec![
+        Reading::of(&as_it_is),
+        Reading::of(&shown),
+        Reading::of(&signs::numbers(&meant)),
+        Reading::of(&signs::numbers(&bare)),
+    ];
     readings.dedup_by(|one, other| one.text == other.text);
     readings
 }
 
-fn signs(text: &str, part: Range<usize>) -> impl Iterator<Item = Sign> {
+fn signs_of(text: &str, part: Range<usize>) -> impl Iterator<Item = Sign> {
     let from = part.start;
     text[part].char_indices().map(move |(at, c)| (c, from + at..from + at + c.len_utf8()))
-}
-
-/// Without the backslashes that Markdown needs before a sign: `by\_weight`.
-fn unescaped(signs: Vec<Sign>) -> Vec<Sign> {
-    let mut kept: Vec<Sign> = Vec::with_capacity(signs.len());
-    let mut rest = signs.into_iter().peekable();
-    while let Some((c, place)) = rest.next() {
-        match rest.next_if(|(next, _)| c == '\\' && next.is_ascii_punctuation()) {
-            Some((next, last)) => kept.push((next, place.start..last.end)),
-            None => kept.push((c, place)),
-        }
-    }
-    kept
 }
