@@ -4,6 +4,9 @@ use infradev_model::{Contract, ContractFinding};
 use infradev_pycode::contract::{Leaks, Texts, without_allowed};
 use proptest::prelude::*;
 
+#[path = "leaks/spellings.rs"]
+mod spellings;
+
 const BASE: &str = "\
 import torch
 
@@ -108,125 +111,7 @@ fn what_the_user_sees_of_each_leak() {
 
 #[test]
 fn golden_is_found_in_each_of_its_spellings() {
-    for (rule, line, golden, text) in [
-        // Statements, with golden's names.
-        ("body-line", 1, 20, "offsets=torch.cumsum(counts,0)-counts"),
-        ("body-line", 1, 20, "offsets = (torch.cumsum(counts, dim = 0)) - (counts)"),
-        ("body-line", 2, 20, "It is\n`offsets = torch.cumsum(counts, dim=0) - counts`."),
-        ("body-line", 1, 20, "`offsets` = `torch.cumsum(counts, 0) - counts`"),
-        ("body-line", 1, 20, "- offsets = torch.cumsum(counts,\n  dim=0) - counts"),
-        ("body-line", 1, 20, "offsets = torch.cumsum(counts, dim=0) \\\n    - counts"),
-        ("body-line", 2, 20, "```python\noffsets = torch.cumsum(counts, axis=0)\\\n  - counts\n```"),
-        ("body-line", 2, 20, "```diff\n+offsets = torch.cumsum(counts, dim=0) − counts\n```"),
-        ("body-line", 1, 20, "> 1. offsets = torch.cumsum(counts, 0)\n> - counts"),
-        ("body-line", 1, 20, ">>> offsets = torch.cumsum(counts, 0x0) - counts"),
-        ("body-line", 1, 20, "| step | offsets = torch.cumsum(counts, 0) - counts |"),
-        ("body-line", 3, 20, "Sizes.\n\nThen, offsets = torch.cumsum(counts, 0) - counts, in rows"),
-        ("body-line", 1, 22, "if offsets[-1] ≥ limit × group.size then"),
-        ("body-line", 1, 23, "offsets = offsets.roll(1, 0)"),
-        ("body-line", 1, 12, "by_rank = sorted(x, len)"),
-        // With others.
-        ("body-line", 1, 33, "self.slots[expert] += 1"),
-        ("body-line", 1, 20, "begin = torch.cumsum(n, dim=0) - n"),
-        ("body-line", 1, 20, "torch.cumsum(per_expert, 0) - per_expert"),
-        ("body-line", 2, 20, "Do\n\tstarts: torch.Tensor = torch.cumsum(x,0)-x"),
-        ("body-line", 1, 29, "return [r for r in starts.tolist() if r > most]"),
-        ("body-line", 1, 21, "`s = n.float().mul(10^-6).clamp_(3145728)`"),
-        ("body-line", 4, 20, "`torch.cumsum(a, 0) - a`\n\nand again\n`torch.cumsum(b, 0) - b`"),
-        // With notes between authors in it, which no prompt shows.
-        ("body-line", 1, 20, "starts = counts.<!-- x -->cumsum(0) - counts"),
-        ("body-line", 3, 20, "<!--\na note\n-->starts = counts.<!--\nx\n-->cumsum(0) - counts"),
-        ("body-line", 2, 20, "Do\nstarts = counts.cumsum(0)\n<!-- so -->\n- counts"),
-        ("body-line", 2, 20, "<!-- it is\nstarts = counts.cumsum(0) - counts -->"),
-        ("private-name", 1, 12, "the by<!---->_rank"),
-        ("constant", 2, 4, "<!-- a\n--> 40<!-- b -->96"),
-        (
-            "prose",
-            3,
-            17,
-            "<!--\n-->\nTurn the sizes of <!-- all --> neighbouring groups into the row at which",
-        ),
-        // With the backslashes of Markdown in it.
-        ("body-line", 2, 20, "It\nis off\\_sets := counts\\.cumsum\\(0\\) \\- counts"),
-        ("body-line", 1, 33, "self\\.slots\\[expert\\] \\+= 1"),
-        ("body-line", 1, 12, "by\\_rank = sorted(x, len)"),
-        ("private-name", 1, 12, "by\\_rank"),
-        ("private-name", 2, 4, "the\n\\_WINDOW"),
-        ("constant", 1, 4, "2\\*\\*12 or 4\\_096"),
-        // With signs in it that are not seen, or that stand for others.
-        ("body-line", 1, 20, "starts = co\u{200b}unts.cum\u{2060}sum(0) - counts"),
-        ("body-line", 2, 20, "é\nｃounts.cumsum（０） － ｃounts"),
-        ("body-line", 1, 22, "if offsets[-1] &gt;= limit&nbsp;&#42; group.size"),
-        ("body-line", 2, 20, "See\n**counts**.cumsum(0) - *counts*"),
-        ("body-line", 1, 20, "<code>counts</code>.cumsum&lpar;0&rpar; - <b>counts</b>"),
-        ("body-line", 1, 20, "$\\text{counts}.cumsum(0) - \\text{counts}$"),
-        ("private-name", 2, 12, "all\nby&#95;rank"),
-        ("constant", 1, 4, "４０９６ rows"),
-        ("constant", 1, 4, "40\u{200b}96"),
-        ("constant", 1, 4, "of 4096bytes"),
-        ("constant", 1, 4, "4096B"),
-        ("constant", 1, 4, "4096ms"),
-        ("constant", 2, 4, "of\n4 096 rows"),
-        ("constant", 1, 4, "4\u{2009}096 rows"),
-        ("constant", 1, 4, "4&thinsp;096"),
-        ("constant", 1, 4, "4\\,096"),
-        ("constant", 1, 4, "$4{,}096$"),
-        ("constant", 1, 4, "4 kibibytes"),
-        ("constant", 1, 4, "$2^{12}$"),
-        ("constant", 1, 4, "$4 \\times 2^{10}$"),
-        ("constant", 1, 4, "2<sup>12</sup> rows"),
-        ("constant", 1, 21, "3\u{202f}145\u{202f}728"),
-        ("constant", 1, 14, "there is **no** such&nbsp;thing"),
-        ("prose", 1, 17, "Turn the si\u{ad}zes of neigh&shy;bouring groups into the row at which"),
-        // With its calls in another form.
-        ("body-line", 1, 20, "starts = counts.cumsum(0) - counts"),
-        ("body-line", 1, 20, "n.cumsum(dim=0) - n"),
-        ("body-line", 1, 21, "torch.clamp_(counts.float().mul(1e-6), max=3 << 20)"),
-        ("body-line", 1, 21, "torch.clamp_(torch.mul(n.float(), 1e-6), 3 << 20)"),
-        ("body-line", 1, 21, "torch.mul(n.float(), 1e-6).clamp_(3 << 20)"),
-        // A part of one, or one that is all words.
-        ("long-ngram", 1, 14, "raise ValueError(\"there is no such thing\")"),
-        ("long-ngram", 1, 21, "with `counts.float().mul(1e-6).clamp_` it is"),
-        ("long-ngram", 1, 29, "what `row in offsets.tolist() if row` says"),
-        // Numbers.
-        ("constant", 1, 4, "4096"),
-        ("constant", 1, 4, "of 4,096 bytes"),
-        ("constant", 1, 4, "of 4_096 bytes"),
-        ("constant", 1, 4, "0x1000"),
-        ("constant", 1, 4, "2**12"),
-        ("constant", 1, 4, "2^12 rows"),
-        ("constant", 1, 4, "2¹² rows"),
-        ("constant", 1, 4, "4 KiB"),
-        ("constant", 1, 4, "4-KiB windows"),
-        ("constant", 1, 4, "4K windows"),
-        ("constant", 1, 4, "1 << 12"),
-        ("constant", 1, 4, "4 × 1024"),
-        ("constant", 1, 4, "a 4096-row window"),
-        ("constant", 1, 21, "0.000001"),
-        ("constant", 1, 21, "10^-6"),
-        ("constant", 1, 21, "10⁻⁶"),
-        ("constant", 1, 21, "1 × 10⁻⁶"),
-        ("constant", 1, 21, "0.0001 %"),
-        ("constant", 1, 21, "at most 3 MiB"),
-        ("constant", 1, 21, "3,145,728"),
-        ("constant", 1, 30, "8192"),
-        ("constant", 1, 30, "a kilobyte of 1024"),
-        ("constant", 1, 14, "It says there is no\n  such thing."),
-        // Comments and docstrings.
-        (
-            "prose",
-            1,
-            17,
-            "Turn the sizes of neighbouring groups into\n  the row at which each of them begins.",
-        ),
-        ("prose", 1, 17, "it turns: the *sizes* of neighbouring `groups` into the row, at which"),
-        ("prose", 2, 18, "So:\nthe running total has a group's own rows in it and more"),
-        ("prose", 1, 18, "own rows in it, so that these are taken off again"),
-        // Names.
-        ("private-name", 1, 12, "by_rank"),
-        ("private-name", 1, 4, "the _WINDOW"),
-        ("private-name", 1, 27, "`pending`"),
-    ] {
+    for (rule, line, golden, text) in spellings::SPELLINGS.iter().copied() {
         let found = leaks(text);
         let is_it = |finding: &&ContractFinding| {
             finding.rule.name() == rule
