@@ -48,6 +48,8 @@ pub const SPELLINGS: &[(&str, u32, u32, &str)] = &[
     ("body-line", 2, 20, "See\n**counts**.cumsum(0) - *counts*"),
     ("body-line", 1, 20, "<code>counts</code>.cumsum&lpar;0&rpar; - <b>counts</b>"),
     ("body-line", 1, 20, "$\\text{counts}.cumsum(0) - \\text{counts}$"),
+    ("body-line", 1, 20, "`starts`&nbsp;= `counts`**.**`cumsum(0)` &#8722; counts"),
+    ("body-line", 2, 20, "It\nis `counts`.`cumsum`(`0`) - `counts`"),
     ("private-name", 2, 12, "all\nby&#95;rank"),
     ("constant", 1, 4, "４０９６ rows"),
     ("constant", 1, 4, "40\u{200b}96"),

@@ -180,7 +180,8 @@ fn is_unseen(c: char) -> bool {
         || matches!(c, '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}')
 }
 
-/// Without the signs of emphasis, `**counts**`: runs of one length that open and close, in one paragraph.
+/// Without the signs of emphasis, `**counts**`, which are runs of one length that open and close in one paragraph, and without those
+/// of spans of code.
 pub(super) fn without_emphasis(signs: &[Sign]) -> Vec<Sign> {
     let at = |at: usize| signs.get(at).map_or(' ', |(c, _)| *c);
     let mut open: Vec<(char, Range<usize>)> = Vec::new();
@@ -213,7 +214,8 @@ pub(super) fn without_emphasis(signs: &[Sign]) -> Vec<Sign> {
         }
         from = end;
     }
-    signs.iter().zip(is_left_out).filter(|(_, out)| !out).map(|(sign, _)| sign.clone()).collect()
+    let kept = signs.iter().zip(is_left_out).filter(|((c, _), out)| !out && *c != '`');
+    kept.map(|(sign, _)| sign.clone()).collect()
 }
 
 /// Numbers in one piece, `12 288`, and apart from the word behind them, `12288bytes`.
@@ -321,6 +323,7 @@ mod tests {
     fn emphasis_is_left_out_and_operators_are_not() {
         for (written, bare) in [
             ("**counts**.cumsum(0) - *counts*", "counts.cumsum(0) - counts"),
+            ("`counts`**.**`cumsum`, `a * b`", "counts.cumsum, a * b"),
             ("_counts_ and ~~counts~~, ***x***", "counts and counts, x"),
             ("f(*args, **kwargs)", "f(*args, **kwargs)"),
             ("a * b * c, _own, by_rank_of", "a * b * c, _own, by_rank_of"),
