@@ -299,6 +299,51 @@ fn a_statement_that_base_or_a_test_has_in_another_spelling_gives_nothing_away() 
     assert_eq!(found("", "def test(a):\n    assert f(a) == torch.cumsum(\n        a, dim=0\n    ) - a\n"), 0);
 }
 
+#[test]
+fn a_number_is_found_in_each_of_its_spellings_and_told_with_its_place() {
+    let leaks = Leaks::of(&Texts {
+        base: &[],
+        golden: &[("m.py".to_owned(), "WIDTH = 12288\n".to_owned())],
+        tests: &[],
+        base_has_word: &|_| false,
+        contract: &Contract::default(),
+        listed: &[],
+    });
+    for text in [
+        "12288",
+        "12288bytes",
+        "12288B",
+        "12288ms",
+        "12 288",
+        "12\u{2009}288",
+        "12&#8239;288 rows",
+        "12&nbsp;288",
+        "12\\,288",
+        "12\\ 288",
+        "12{,}288",
+        "１２２８８",
+        "１２，２８８",
+        "12\u{200b}288",
+        "**12288** rows",
+        "12<!-- -->288",
+        "12 kibibytes",
+        "12 KiB",
+        "12&#75;iB",
+        "$3 \\times 2^{12}$",
+        "$3 \\cdot 2^{12}$",
+        "3 &times; 2<sup>12</sup>",
+        "3 × 2¹²",
+    ] {
+        let found = leaks.find("spec.md", &format!("One\n<!-- of\nthese --> &lt; é\n{text}\n\nthen"));
+        let places: Vec<(u32, &str)> =
+            found.iter().map(|finding| (finding.line, finding.rule.name())).collect();
+        assert_eq!(places, [(4, "constant")], "{text}\n{}", shown(&found));
+    }
+    for text in ["12 2880", "112 288", "12 28 8", "v12288a1", "1.2.288", "12, 288", "12\n288", "x12288"] {
+        assert_eq!(shown(&leaks.find("spec.md", text)), "", "{text}");
+    }
+}
+
 proptest! {
     #[test]
     fn any_text_is_searched_without_a_panic_and_findings_are_on_its_lines(text in "[\\PC\n`]{0,200}|[a-z0-9 ()=,.'\"\n>*+-]{0,120}") {
