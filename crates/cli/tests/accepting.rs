@@ -98,7 +98,8 @@ fn what_the_contract_allows_is_no_reason_and_the_record_says_that_it_does() {
     ground.write("pack/tasks/triple/contract.toml", &(contract + allow));
     let said = ground.infradev(&["accept", "pack", "--json", "--no-write"]).exits(0).json();
     let remarks = said["tasks"][0]["remarks"].to_string();
-    assert!(remarks.contains("contract.toml lets 1 passage stand that golden has, too"), "{remarks}");
+    let told = "contract.toml lets `return 3 * x` stand, which golden has, too (body-line), because: it is what triple means";
+    assert!(remarks.contains(told), "{remarks}");
 }
 
 /// Golden with a private function and a local name, and a probe that asks for that name.

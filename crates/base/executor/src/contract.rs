@@ -84,13 +84,15 @@ impl<'a> ContractReading<'a> {
         let leaks = self.leaks(&listed);
         let mut leaked = leaks.find("spec.md", &self.task.public.description);
         leaked.extend(leaks.find_in_contract("contract.toml", contract, &self.contract_text));
-        findings.extend(without_allowed(leaked, contract, &self.contract_text));
+        let sifted = without_allowed(leaked, contract, &self.contract_text);
+        findings.extend(sifted.findings);
         findings.sort();
         unread.sort();
         ContractDocument {
             schema: CONTRACT_SCHEMA,
             task: self.task.id().to_owned(),
             touched,
+            allowed: sifted.allowed,
             findings,
             unread,
         }

@@ -11,6 +11,10 @@ use crate::task::Contract;
 
 /// Characters that a reason has at least.
 const REASON: usize = 10;
+/// Characters that a text has at most: one passage, and not a whole section.
+const TEXT: usize = 200;
+/// Characters of a text that are told of it.
+const SHORT: usize = 60;
 
 /// One thing of golden's that spec.md or contract.toml may say.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -18,13 +22,22 @@ const REASON: usize = 10;
 pub struct Allowance {
     /// The rule that would find it: one of those that look for golden in the text.
     pub rule: ContractRule,
-    /// The passage as it stands in the text; how it is spaced, quoted and marked up does not matter.
+    /// The passage as it stands in the text, in 200 characters at most; how it is spaced, quoted and marked up does not matter.
     pub text: String,
     /// Why a reader may have it.
     pub why: String,
 }
 
 impl Allowance {
+    /// The text on one line, its end left out where it is long.
+    pub fn shortened(&self) -> String {
+        let text = self.text.split_whitespace().collect::<Vec<_>>().join(" ");
+        match text.char_indices().nth(SHORT) {
+            Some((at, _)) => format!("{}…", text[..at].trim_end()),
+            None => text,
+        }
+    }
+
     /// The line, from 1, on which the entry of this number stands in the text of a `contract.toml`.
     pub fn line_in(text: &str, index: usize) -> Option<usize> {
         place::line_of_key(text, &format!("allow[{index}].text"))
@@ -73,6 +86,11 @@ impl Contract {
             if entry.text.trim().is_empty() {
                 return refuse("text", "is empty".to_owned());
             }
+            let length = entry.text.trim().chars().count();
+            if length > TEXT {
+                let what = format!("has {length} characters; a passage that is allowed has {TEXT} at most");
+                return refuse("text", what);
+            }
             if entry.why.trim().chars().count() < REASON {
                 let what = format!("says why a reader may have it, in {REASON} characters at least");
                 return refuse("why", what);
@@ -91,7 +109,7 @@ mod tests {
     use super::*;
     use crate::error::Classified;
 
-    const TEXT: &str = "\
+    const FILE: &str = "\
 schema = 1
 
 [[allow]]
@@ -113,16 +131,25 @@ kind = \"function\"
 
     #[test]
     fn an_allowance_is_read_and_found_on_its_line() {
-        let contract = Contract::parse("contract.toml", TEXT.as_bytes()).expect("it parses");
+        let contract = Contract::parse("contract.toml", FILE.as_bytes()).expect("it parses");
         let rules: Vec<ContractRule> = contract.allowed.iter().map(|entry| entry.rule).collect();
         assert_eq!(rules, [ContractRule::Constant, ContractRule::Prose]);
-        assert_eq!([0, 1].map(|index| Allowance::line_in(TEXT, index)), [Some(5), Some(10)]);
+        assert_eq!([0, 1].map(|index| Allowance::line_in(FILE, index)), [Some(5), Some(10)]);
+    }
+
+    #[test]
+    fn a_long_text_is_told_by_its_beginning() {
+        let entry = |text: &str| Allowance { rule: ContractRule::Prose, text: text.into(), why: "so".into() };
+        assert_eq!(entry(" a\n  b ").shortened(), "a b");
+        let told = entry(&"word ".repeat(20)).shortened();
+        assert_eq!(told.chars().count(), 60);
+        assert!(told.ends_with("word…"), "{told}");
     }
 
     #[test]
     fn what_allowances_say_is_blank_and_all_else_stays_on_its_line() {
-        let kept = Contract::without_allowances(TEXT);
-        assert_eq!(kept.lines().count(), TEXT.lines().count());
+        let kept = Contract::without_allowances(FILE);
+        assert_eq!(kept.lines().count(), FILE.lines().count());
         for said in ["4 KiB", "sentence", "two lines", "promise", "format"] {
             assert!(!kept.contains(said), "{kept}");
         }
@@ -139,7 +166,7 @@ kind = \"function\"
     fn what_is_no_allowance_is_refused_with_file_line_and_key() {
         let refusal = |find: &str, with: &str| {
             let error =
-                Contract::parse("contract.toml", TEXT.replace(find, with).as_bytes()).expect_err(with);
+                Contract::parse("contract.toml", FILE.replace(find, with).as_bytes()).expect_err(with);
             format!("{error} [{}]", error.hint().unwrap_or_default())
         };
         insta::assert_snapshot!(
@@ -147,6 +174,7 @@ kind = \"function\"
                 refusal("\"constant\"", "\"missing\""),
                 refusal("\"constant\"", "\"constants\""),
                 refusal("\"4 KiB\"", "\" \""),
+                refusal("4 KiB", &"4 KiB of it ".repeat(17)),
                 refusal("\"the file format's own\"", "\"so\""),
                 refusal("why = \"the file format's own\"\n", ""),
                 refusal("why = \"the", "reason = \"the"),

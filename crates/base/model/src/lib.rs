@@ -25,6 +25,7 @@ mod rounds;
 mod run;
 mod schemas;
 mod shards;
+mod shown;
 mod skill;
 mod submission;
 mod synthesis;
@@ -59,7 +60,9 @@ pub use equivalent::{EQUIVALENT_SCHEMA, EquivalentMutant, EquivalentSpec, ShownM
 pub use error::{Class, Classified};
 pub use eval::{EVAL_SCHEMA, EvalArm, EvalDocument};
 pub use format::FormatError;
-pub use lint::{CONTRACT_SCHEMA, ContractDocument, ContractFinding, ContractRule, GoldenLine, TouchedName};
+pub use lint::{
+    AllowedPassage, CONTRACT_SCHEMA, ContractDocument, ContractFinding, ContractRule, GoldenLine, TouchedName,
+};
 pub use mutant::{Mutant, Operator};
 pub use pack::{EnvironmentSpec, PACK_SCHEMA, Pack, Source, is_name, is_python_version};
 pub use price::{Cost, PRICES_SCHEMA, Price, PriceTable, SHIPPED_PRICES};
@@ -68,6 +71,7 @@ pub use rounds::{AgentRole, Ignored, ROUNDS_SCHEMA, Round, RoundsDocument, Step}
 pub use run::{RUN_SCHEMA, Run};
 pub use schemas::schemas;
 pub use shards::ShardError;
+pub use shown::{ShownContract, ShownValue, shown_parts};
 pub use skill::{SkillBy, SkillText, SkillUsed};
 pub use submission::{
     AgentUsed, AttemptDocument, Ending, Lookup, Metered, SUBMISSION_SCHEMA, SkippedFile, SubmissionRecord,

@@ -30,7 +30,7 @@ pub enum ContractRule {
     LongNgram,
     /// So many words of golden's comments or docstrings stand in the text in a row.
     Prose,
-    /// An `[[allow]]` of the contract allows nothing that stands in the text.
+    /// An `[[allow]]` of the contract allows nothing that stands in the text, or more than one passage.
     Allowance,
 }
 
@@ -158,6 +158,28 @@ impl std::fmt::Display for ContractFinding {
     }
 }
 
+/// A passage of golden's that the contract lets stand.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct AllowedPassage {
+    /// A file of the task.
+    pub file: String,
+    /// Its line, from 1.
+    pub line: u32,
+    /// The rule that finds it.
+    pub rule: ContractRule,
+    /// What stands there.
+    pub text: String,
+    /// Why a reader may have it.
+    pub why: String,
+}
+
+impl std::fmt::Display for AllowedPassage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let AllowedPassage { file, line, rule, text, why } = self;
+        write!(f, "{file}:{line}: allowed of the rule {}: `{text}`, because: {why}", rule.name())
+    }
+}
+
 /// A name of golden's that tests touch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TouchedName {
@@ -180,6 +202,9 @@ pub struct ContractDocument {
     pub task: String,
     /// Names of golden's that official tests and observers touch.
     pub touched: Vec<TouchedName>,
+    /// What of golden's the contract lets stand.
+    #[serde(default)]
+    pub allowed: Vec<AllowedPassage>,
     /// What is wrong.
     pub findings: Vec<ContractFinding>,
     /// Files that could not be read as Python, with the reason.

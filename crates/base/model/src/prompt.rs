@@ -8,7 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Class, Classified};
-use crate::task::{Contract, ContractName, NameKind, PublicTask};
+use crate::shown::shown_parts;
+use crate::task::PublicTask;
 
 /// The schema version of `infradev prompt --json`.
 pub const PROMPT_SCHEMA: u32 = 1;
@@ -113,7 +114,7 @@ impl Prompt {
             (PartKind::Autonomy, autonomy(settings.minutes)),
         ];
         if settings.arm == Arm::Synthesised {
-            parts.push((PartKind::Contract, contract(&task.contract)));
+            parts.push((PartKind::Contract, task.contract.shown().text));
         }
         parts.push((PartKind::Execution, execution(task)));
         let texts: Vec<&str> = parts.iter().map(|(_, text)| text.as_str()).collect();
@@ -123,18 +124,9 @@ impl Prompt {
     }
 }
 
-/// A text without its HTML comments, which are notes between authors. One that never ends is left as it is.
+/// A text without its HTML comments, which are notes between authors.
 fn without_comments(text: &str) -> String {
-    let mut kept = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, inside)) = rest.split_once("<!--") {
-        let Some((_, after)) = inside.split_once("-->") else { break };
-        kept.push_str(before.trim_end_matches(' '));
-        // A comment that has its lines to itself leaves none behind.
-        let alone = kept.is_empty() || kept.ends_with('\n');
-        rest = if alone { after.trim_start_matches(['\n', '\r']) } else { after };
-    }
-    kept + rest
+    shown_parts(text).into_iter().map(|part| &text[part]).collect()
 }
 
 const AUTONOMY: &str = "\
@@ -154,38 +146,6 @@ fn autonomy(minutes: Option<u32>) -> String {
         let _ = write!(text, "\n\nYou have {minutes} {unit}; what stands in the tree then is graded.");
     }
     text
-}
-
-/// `contract.toml`, readable.
-fn contract(contract: &Contract) -> String {
-    let mut text = "## Interface contract\n\n".to_owned();
-    if contract.names.is_empty() {
-        text.push_str("The tests use no name that is not in the tree already.");
-        return text;
-    }
-    text.push_str(
-        "The tests import and use these names exactly as they are written here. Whatever is not listed is yours to name and to \
-         place.\n",
-    );
-    for name in &contract.names {
-        let _ = write!(text, "\n- {} `{}`", name.kind, written(name));
-        if !name.about.trim().is_empty() {
-            let about = name.about.trim().replace('\n', "\n  ");
-            let _ = write!(text, "  \n  {about}");
-        }
-    }
-    text
-}
-
-/// A name with its signature, as Python would write it.
-fn written(name: &ContractName) -> String {
-    let dotted = &name.name;
-    match name.signature.as_deref().map(str::trim) {
-        None | Some("") => dotted.clone(),
-        Some(signature) if signature.starts_with('(') => format!("{dotted}{signature}"),
-        Some(fields) if name.kind == NameKind::Class => format!("{dotted} {{ {fields} }}"),
-        Some(annotation) => format!("{dotted}: {annotation}"),
-    }
 }
 
 /// What to run, in which order, and what the grader runs.
@@ -290,25 +250,6 @@ mod tests {
             ("a --> b", "a --> b"),
         ] {
             assert_eq!(without_comments(text), kept);
-        }
-    }
-
-    #[test]
-    fn a_name_is_written_as_python_would_write_it() {
-        let name = |kind, signature: Option<&str>| ContractName {
-            name: "m.X".into(),
-            kind,
-            signature: signature.map(str::to_owned),
-            about: String::new(),
-            untested: None,
-        };
-        for (kind, signature, shown) in [
-            (NameKind::Function, Some("(a: int) -> int"), "m.X(a: int) -> int"),
-            (NameKind::Setting, Some("bool = False"), "m.X: bool = False"),
-            (NameKind::Class, Some("a: int; b: str"), "m.X { a: int; b: str }"),
-            (NameKind::Module, None, "m.X"),
-        ] {
-            assert_eq!(written(&name(kind, signature)), shown);
         }
     }
 }

@@ -4,6 +4,9 @@ use infradev_model::{Contract, ContractFinding};
 use infradev_pycode::contract::{Leaks, Texts, without_allowed};
 use proptest::prelude::*;
 
+#[path = "leaks/spellings.rs"]
+mod spellings;
+
 const BASE: &str = "\
 import torch
 
@@ -108,77 +111,7 @@ fn what_the_user_sees_of_each_leak() {
 
 #[test]
 fn golden_is_found_in_each_of_its_spellings() {
-    for (rule, line, golden, text) in [
-        // Statements, with golden's names.
-        ("body-line", 1, 20, "offsets=torch.cumsum(counts,0)-counts"),
-        ("body-line", 1, 20, "offsets = (torch.cumsum(counts, dim = 0)) - (counts)"),
-        ("body-line", 2, 20, "It is\n`offsets = torch.cumsum(counts, dim=0) - counts`."),
-        ("body-line", 1, 20, "`offsets` = `torch.cumsum(counts, 0) - counts`"),
-        ("body-line", 1, 20, "- offsets = torch.cumsum(counts,\n  dim=0) - counts"),
-        ("body-line", 1, 20, "offsets = torch.cumsum(counts, dim=0) \\\n    - counts"),
-        ("body-line", 2, 20, "```python\noffsets = torch.cumsum(counts, axis=0)\\\n  - counts\n```"),
-        ("body-line", 2, 20, "```diff\n+offsets = torch.cumsum(counts, dim=0) − counts\n```"),
-        ("body-line", 1, 20, "> 1. offsets = torch.cumsum(counts, 0)\n> - counts"),
-        ("body-line", 1, 20, ">>> offsets = torch.cumsum(counts, 0x0) - counts"),
-        ("body-line", 1, 20, "| step | offsets = torch.cumsum(counts, 0) - counts |"),
-        ("body-line", 3, 20, "Sizes.\n\nThen, offsets = torch.cumsum(counts, 0) - counts, in rows"),
-        ("body-line", 1, 22, "if offsets[-1] ≥ limit × group.size then"),
-        ("body-line", 1, 23, "offsets = offsets.roll(1, 0)"),
-        ("body-line", 1, 12, "by_rank = sorted(x, len)"),
-        // With others.
-        ("body-line", 1, 33, "self.slots[expert] += 1"),
-        ("body-line", 1, 20, "begin = torch.cumsum(n, dim=0) - n"),
-        ("body-line", 1, 20, "torch.cumsum(per_expert, 0) - per_expert"),
-        ("body-line", 2, 20, "Do\n\tstarts: torch.Tensor = torch.cumsum(x,0)-x"),
-        ("body-line", 1, 29, "return [r for r in starts.tolist() if r > most]"),
-        ("body-line", 1, 21, "`s = n.float().mul(10^-6).clamp_(3145728)`"),
-        ("body-line", 4, 20, "`torch.cumsum(a, 0) - a`\n\nand again\n`torch.cumsum(b, 0) - b`"),
-        // With its calls in another form.
-        ("body-line", 1, 20, "starts = counts.cumsum(0) - counts"),
-        ("body-line", 1, 20, "n.cumsum(dim=0) - n"),
-        // A part of one, or one that is all words.
-        ("long-ngram", 1, 14, "raise ValueError(\"there is no such thing\")"),
-        ("long-ngram", 1, 21, "with `counts.float().mul(1e-6).clamp_` it is"),
-        ("long-ngram", 1, 29, "what `row in offsets.tolist() if row` says"),
-        // Numbers.
-        ("constant", 1, 4, "4096"),
-        ("constant", 1, 4, "of 4,096 bytes"),
-        ("constant", 1, 4, "of 4_096 bytes"),
-        ("constant", 1, 4, "0x1000"),
-        ("constant", 1, 4, "2**12"),
-        ("constant", 1, 4, "2^12 rows"),
-        ("constant", 1, 4, "2¹² rows"),
-        ("constant", 1, 4, "4 KiB"),
-        ("constant", 1, 4, "4-KiB windows"),
-        ("constant", 1, 4, "4K windows"),
-        ("constant", 1, 4, "1 << 12"),
-        ("constant", 1, 4, "4 × 1024"),
-        ("constant", 1, 4, "a 4096-row window"),
-        ("constant", 1, 21, "0.000001"),
-        ("constant", 1, 21, "10^-6"),
-        ("constant", 1, 21, "10⁻⁶"),
-        ("constant", 1, 21, "1 × 10⁻⁶"),
-        ("constant", 1, 21, "0.0001 %"),
-        ("constant", 1, 21, "at most 3 MiB"),
-        ("constant", 1, 21, "3,145,728"),
-        ("constant", 1, 30, "8192"),
-        ("constant", 1, 30, "a kilobyte of 1024"),
-        ("constant", 1, 14, "It says there is no\n  such thing."),
-        // Comments and docstrings.
-        (
-            "prose",
-            1,
-            17,
-            "Turn the sizes of neighbouring groups into\n  the row at which each of them begins.",
-        ),
-        ("prose", 1, 17, "it turns: the *sizes* of neighbouring `groups` into the row, at which"),
-        ("prose", 2, 18, "So:\nthe running total has a group's own rows in it and more"),
-        ("prose", 1, 18, "own rows in it, so that these are taken off again"),
-        // Names.
-        ("private-name", 1, 12, "by_rank"),
-        ("private-name", 1, 4, "the _WINDOW"),
-        ("private-name", 1, 27, "`pending`"),
-    ] {
+    for (rule, line, golden, text) in spellings::SPELLINGS.iter().copied() {
         let found = leaks(text);
         let is_it = |finding: &&ContractFinding| {
             finding.rule.name() == rule
@@ -214,6 +147,8 @@ fn texts_that_say_what_and_not_how_are_clean() {
         "The last one comes first in the ring. If all ranks hold nothing, none of them hangs, and no row is written twice.",
         "The row at which a group begins follows from the sizes of the groups before it; how it is found is left to you.",
         "`begin = torch.zeros(n, dtype=torch.int64)` is one way to start; `len(rows) - 1` is the last row.",
+        "`self.group = group`, `{name: t.shape for name, t in model.state_dict().items()}`, `f(*xs, **of)` and *so* on.",
+        "Of 4 and 96 rows, on ranks 1 100 and 2 200 of 3 000; the 11th, in 3D; **bold**, _set_ and <b>small</b> &amp; plain.",
         "Wrap it: `return func(*args, **kwargs)`, or `super().__init__(*args, **kwargs)` for a class.",
         "Raises ValueError where there is no group of that size (see `torch.distributed.new_group`), on all ranks alike.",
         "",
@@ -257,6 +192,32 @@ fn a_name_that_only_a_function_of_golden_s_has_is_no_interface() {
 }
 
 #[test]
+fn a_contract_s_values_are_read_as_the_prompt_shows_them() {
+    for (rule, line, golden, entry) in [
+        ("body-line", 12, 20, r#"about = "Do: starts = counts.cumsum(0) \n- counts""#),
+        ("body-line", 12, 20, r#"about = "Do: starts = counts\u002ecumsum(0) - \u0063ounts""#),
+        ("body-line", 12, 20, "about = \"\"\"Do: starts = counts.cum\\\n  sum(0) - counts\"\"\""),
+        ("body-line", 13, 20, "about = '''\nDo: starts = counts.<!--\n-->cumsum(0)\n - counts'''"),
+        ("body-line", 12, 20, "signature = \"counts.cumsum(0)\"\nuntested = \"so\"\nabout = \"- counts\""),
+        ("constant", 12, 4, r#"about = "Of 40\u00396 rows.""#),
+        ("constant", 13, 4, "signature = \"(a)\"\nabout = \"\"\"\\\n  Of 40\\\n  96 rows.\"\"\""),
+        ("private-name", 12, 12, r#"about = "The by\u005frank of it.""#),
+        ("prose", 12, 17, r#"about = "Turn the sizes of neighbouring groups \u0069nto the row at which""#),
+        // One that the file shows as it is stands there once.
+        ("body-line", 14, 20, "about = '''\nDo\nstarts = counts.cumsum(0) - counts'''"),
+    ] {
+        let entry = format!("\n[[name]]\nname = \"m.plan\"\nkind = \"setting\"\n{entry}\n");
+        let (contract, text) = contract(&entry);
+        let found = with_leaks(&contract, |leaks| leaks.find_in_contract("contract.toml", &contract, &text));
+        let is_it = |finding: &&ContractFinding| {
+            (finding.rule.name(), finding.line) == (rule, line)
+                && finding.golden.as_ref().is_some_and(|at| at.line == golden)
+        };
+        assert_eq!(found.iter().filter(is_it).count(), 1, "{entry}{}", shown(&found));
+    }
+}
+
+#[test]
 fn what_the_contract_allows_is_no_finding_and_what_it_allows_in_vain_is_one() {
     let text = "Windows of 4 KiB.\n\nThe row is offsets = torch.cumsum(counts, 0) - counts, and in `by_rank` they are.\n";
     let left = |allowed: &str| {
@@ -266,8 +227,13 @@ fn what_the_contract_allows_is_no_finding_and_what_it_allows_in_vain_is_one() {
             found.extend(leaks.find_in_contract("contract.toml", &contract, &whole));
             found
         });
-        let left = without_allowed(found, &contract, &whole);
-        left.iter().map(|finding| format!("{} {finding}\n", finding.rule.name())).collect::<String>()
+        let sifted = without_allowed(found, &contract, &whole);
+        assert!(sifted.allowed.iter().all(|passage| passage.why == "it is the file format's"));
+        sifted
+            .findings
+            .iter()
+            .map(|finding| format!("{} {finding}\n", finding.rule.name()))
+            .collect::<String>()
     };
     let allow = |rule: &str, text: &str| {
         format!("\n[[allow]]\nrule = \"{rule}\"\ntext = \"{text}\"\nwhy = \"it is the file format's\"\n")
@@ -282,6 +248,32 @@ fn what_the_contract_allows_is_no_finding_and_what_it_allows_in_vain_is_one() {
         [allow("constant", "4096"), allow("long-ngram", "by_rank"), allow("prose", "windows of 4 KiB")];
     insta::assert_snapshot!(
         [left(""), left(&all[..2].concat()), left(&(all.concat() + &others.concat()))].join("\n")
+    );
+}
+
+#[test]
+fn one_allowance_is_for_one_passage_and_what_it_allows_is_told() {
+    let text = "Windows of 4 KiB, and of 4 KiB again.\nAt most 3 MiB\nof 8192 rows.\n";
+    let sifted = |allowed: &[&str]| {
+        let entry = |text: &&str| {
+            format!("\n[[allow]]\nrule = \"constant\"\ntext = \"{text}\"\nwhy = \"the file format's\"\n")
+        };
+        let (contract, whole) = contract(&allowed.iter().map(entry).collect::<String>());
+        let found = with_leaks(&contract, |leaks| leaks.find("spec.md", text));
+        let sifted = without_allowed(found, &contract, &whole);
+        let findings = sifted.findings.iter().map(|finding| format!("{finding}\n"));
+        let allowed = sifted.allowed.iter().map(|passage| format!("{passage}\n"));
+        findings.chain(allowed).collect::<String>()
+    };
+    insta::assert_snapshot!(
+        [
+            // All of the text, a part with two, each by itself, one of them within more.
+            sifted(&["Windows of 4 KiB, and of 4 KiB again. At most 3 MiB of 8192 rows."]),
+            sifted(&["at most 3 MiB of 8192"]),
+            sifted(&["4 KiB", "3 MiB", "8192"]),
+            sifted(&["Windows of 4 KiB, and", "of 8192", "At most 3 MiB"]),
+        ]
+        .join("\n")
     );
 }
 
@@ -305,6 +297,51 @@ fn a_statement_that_base_or_a_test_has_in_another_spelling_gives_nothing_away() 
     assert_eq!(found("def g(a):\n    b = (torch.cumsum(a, 0)) - a\n", ""), 0);
     assert_eq!(found("def g(a):\n    b = a.cumsum(0) - a\n", ""), 0);
     assert_eq!(found("", "def test(a):\n    assert f(a) == torch.cumsum(\n        a, dim=0\n    ) - a\n"), 0);
+}
+
+#[test]
+fn a_number_is_found_in_each_of_its_spellings_and_told_with_its_place() {
+    let leaks = Leaks::of(&Texts {
+        base: &[],
+        golden: &[("m.py".to_owned(), "WIDTH = 12288\n".to_owned())],
+        tests: &[],
+        base_has_word: &|_| false,
+        contract: &Contract::default(),
+        listed: &[],
+    });
+    for text in [
+        "12288",
+        "12288bytes",
+        "12288B",
+        "12288ms",
+        "12 288",
+        "12\u{2009}288",
+        "12&#8239;288 rows",
+        "12&nbsp;288",
+        "12\\,288",
+        "12\\ 288",
+        "12{,}288",
+        "１２２８８",
+        "１２，２８８",
+        "12\u{200b}288",
+        "**12288** rows",
+        "12<!-- -->288",
+        "12 kibibytes",
+        "12 KiB",
+        "12&#75;iB",
+        "$3 \\times 2^{12}$",
+        "$3 \\cdot 2^{12}$",
+        "3 &times; 2<sup>12</sup>",
+        "3 × 2¹²",
+    ] {
+        let found = leaks.find("spec.md", &format!("One\n<!-- of\nthese --> &lt; é\n{text}\n\nthen"));
+        let places: Vec<(u32, &str)> =
+            found.iter().map(|finding| (finding.line, finding.rule.name())).collect();
+        assert_eq!(places, [(4, "constant")], "{text}\n{}", shown(&found));
+    }
+    for text in ["12 2880", "112 288", "12 28 8", "v12288a1", "1.2.288", "12, 288", "12\n288", "x12288"] {
+        assert_eq!(shown(&leaks.find("spec.md", text)), "", "{text}");
+    }
 }
 
 proptest! {

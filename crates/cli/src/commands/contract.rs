@@ -74,6 +74,9 @@ pub fn lint(global: &Global, args: LintContractArgs) -> Result<ExitCode, Failure
             text += &format!("  hint: {}\n", visible(hint));
         }
     }
+    for allowed in &document.allowed {
+        text += &format!("{}\n", visible(&allowed.to_string()));
+    }
     let touched = counted(document.touched.len() as u32, "name");
     let found = counted(document.findings.len() as u32, "finding");
     text += &format!("{}: {touched} of golden's touched, {found}\n", document.task);

@@ -140,9 +140,13 @@ impl Evidence<'_> {
                 unprobed_hunks.len()
             ));
         }
-        if let allowed @ 1.. = self.task.public.contract.allowed.len() {
-            let passages = if allowed == 1 { "passage" } else { "passages" };
-            remarks.push(format!("contract.toml lets {allowed} {passages} stand that golden has, too"));
+        for allowed in &self.task.public.contract.allowed {
+            let (rule, why) =
+                (allowed.rule.name(), allowed.why.split_whitespace().collect::<Vec<_>>().join(" "));
+            remarks.push(format!(
+                "contract.toml lets `{}` stand, which golden has, too ({rule}), because: {why}",
+                allowed.shortened()
+            ));
         }
         if self.task.canary.is_none() {
             remarks.push("the pack has no canary (`infradev canary PACK --write` makes one)".to_string());

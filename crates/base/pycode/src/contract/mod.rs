@@ -19,7 +19,7 @@ pub use added::{AddedKind, AddedName, added};
 pub use attributes::attribute_names;
 pub use draft::DraftedName;
 pub use interface::{Interface, TouchedAt};
-pub use leaks::{Leaks, NGRAM, PROSE, Texts, without_allowed};
+pub use leaks::{Leaks, NGRAM, PROSE, Sifted, Texts, without_allowed};
 pub(crate) use outline::words_of;
 pub use outline::{Class, Function, Outline, Parameter, Variable, Word};
 pub use touched::Touched;

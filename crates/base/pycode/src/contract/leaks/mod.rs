@@ -3,10 +3,13 @@
 
 mod allowed;
 mod calls;
+mod interface;
 mod number;
 mod prose;
 mod quantity;
+mod reading;
 mod secrets;
+mod signs;
 mod spelling;
 mod statement;
 
@@ -15,7 +18,7 @@ use std::ops::Range;
 
 use infradev_model::{Contract, ContractFinding, ContractRule, GoldenLine, NameKind};
 
-pub use self::allowed::without_allowed;
+pub use self::allowed::{Sifted, without_allowed};
 pub use self::prose::PROSE;
 
 use self::number::Number;
@@ -66,6 +69,37 @@ struct Hit {
     rule: ContractRule,
     is: String,
     golden: GoldenLine,
+    /// What stands there, as it is read.
+    passage: String,
+}
+
+impl Hit {
+    fn new(text: &str, range: Range<usize>, rule: ContractRule, is: String, golden: &GoldenLine) -> Hit {
+        let passage = closed(text, range.clone()).replace(['`', '\\'], " ");
+        let passage = passage.split_whitespace().collect::<Vec<_>>().join(" ");
+        Hit { range, rule, is, golden: golden.clone(), passage }
+    }
+
+    fn is_code(&self) -> bool {
+        matches!(self.rule, ContractRule::BodyLine | ContractRule::LongNgram)
+    }
+
+    fn is_inside(&self, other: &Hit) -> bool {
+        other.range.start <= self.range.start && self.range.end <= other.range.end
+    }
+
+    /// Whether another hit says the same of the same place.
+    fn repeats(&self, other: &Hit) -> bool {
+        let overlap = self.range.start < other.range.end && other.range.start < self.range.end;
+        self.is_code() && other.is_code() && self.is_inside(other)
+            || overlap
+                && self.rule == other.rule
+                && (self.rule == ContractRule::Prose || self.golden == other.golden)
+    }
+
+    fn finding(self, file: &str, line: u32) -> ContractFinding {
+        ContractFinding::leak(file, line, self.rule, &self.is, &self.passage, self.golden)
+    }
 }
 
 impl Leaks {
@@ -131,64 +165,54 @@ impl Leaks {
 
     /// What of it stands in a text; `file` names the text in findings.
     pub fn find(&self, file: &str, text: &str) -> Vec<ContractFinding> {
-        let mut hits = self.code(text);
-        hits.extend(self.constants(text));
-        hits.extend(self.private_names(text));
-        hits.extend(self.prose.find(text).into_iter().map(|(range, count, golden)| {
-            let is = format!("{count} words of golden's comments or docstrings stand here in a row");
-            Hit { range, rule: ContractRule::Prose, is, golden: golden.clone() }
-        }));
         let lines = Lines::of(text);
-        let finding = |hit: Hit| {
-            let passage = closed(text, hit.range.clone()).replace(['`', '\\'], " ");
-            let passage: Vec<&str> = passage.split_whitespace().collect();
-            let line = lines.at(hit.range.start);
-            ContractFinding::leak(file, line, hit.rule, &hit.is, &passage.join(" "), hit.golden)
-        };
-        let mut findings: Vec<ContractFinding> = hits.into_iter().map(finding).collect();
+        let mut findings: Vec<ContractFinding> = self
+            .hits(text)
+            .into_iter()
+            .map(|hit| {
+                let line = lines.at(hit.range.start);
+                hit.finding(file, line)
+            })
+            .collect();
         findings.sort();
         findings.dedup();
         findings
     }
 
-    /// The same in a `contract.toml`, where a signature is code: plain words of golden's functions are found there, too.
-    pub fn find_in_contract(&self, file: &str, contract: &Contract, text: &str) -> Vec<ContractFinding> {
-        let text = Contract::without_allowances(text);
-        let mut findings = self.find(file, &text);
-        for listed in &contract.names {
-            let signature = listed.signature.as_deref().unwrap_or_default();
-            for word in words_of(signature).into_iter().filter(|word| self.locals.contains(*word)) {
-                let Some(golden) = self.names.get(word) else { continue };
-                let from = listed.line_in(&text).unwrap_or(1);
-                let is_it =
-                    |line: &str| line.trim_start().starts_with("signature") && words_of(line).contains(word);
-                let line = text.lines().skip(from).position(is_it).map_or(from, |at| from + at + 1);
-                let is = "a local name of golden's stands in a signature";
-                let rule = ContractRule::PrivateName;
-                findings.push(ContractFinding::leak(file, line as u32, rule, is, word, golden.clone()));
-            }
+    /// What of it stands in a text, in whichever way that is read.
+    fn hits(&self, text: &str) -> Vec<Hit> {
+        let mut kept: Vec<Hit> = Vec::new();
+        for reading in reading::readings(text) {
+            let found = self.hits_as_read(&reading.text).into_iter();
+            let found = found.map(|hit| Hit { range: reading.place(hit.range.clone()), ..hit });
+            let new: Vec<Hit> = found.filter(|hit| !kept.iter().any(|other| hit.repeats(other))).collect();
+            kept.retain(|hit| !new.iter().any(|other| hit.is_code() && hit.repeats(other)));
+            kept.extend(new);
         }
-        findings.sort();
-        // A compound word is found by either way.
-        findings.dedup_by(|one, other| {
-            let key = |finding: &ContractFinding| (finding.line, finding.rule, finding.passage.clone());
-            key(one) == key(other)
-        });
-        findings
+        kept
+    }
+
+    fn hits_as_read(&self, text: &str) -> Vec<Hit> {
+        let mut hits = self.code(text);
+        hits.extend(self.constants(text));
+        hits.extend(self.private_names(text));
+        hits.extend(self.prose.find(text).into_iter().map(|(range, count, golden)| {
+            let is = format!("{count} words of golden's comments or docstrings stand here in a row");
+            Hit::new(text, range, ContractRule::Prose, is, golden)
+        }));
+        hits
     }
 
     /// Statements and runs of tokens, without those that are part of others.
-    fn code(&self, text: &str) -> Vec<Hit> {
-        let text = Stream::of(text, Text::Prose);
+    fn code(&self, whole: &str) -> Vec<Hit> {
+        let text = Stream::of(whole, Text::Prose);
         let tokens = &text.tokens;
         let mut hits = Vec::new();
         for statement in &self.statements {
             let mut report = |is: &str, places: Vec<(usize, usize)>| {
-                hits.extend(places.into_iter().map(|(first, last)| Hit {
-                    range: tokens[first].range.start..tokens[last].range.end,
-                    rule: ContractRule::BodyLine,
-                    is: is.to_owned(),
-                    golden: statement.golden.clone(),
+                hits.extend(places.into_iter().map(|(first, last)| {
+                    let range = tokens[first].range.start..tokens[last].range.end;
+                    Hit::new(whole, range, ContractRule::BodyLine, is.to_owned(), &statement.golden)
                 }));
             };
             let named: Vec<_> = statement.by_name(&text).collect();
@@ -203,14 +227,12 @@ impl Leaks {
                 report("a statement of golden's stands here with other names", placed);
             }
         }
-        hits.extend(self.long_runs(tokens, true));
-        hits.extend(self.long_runs(tokens, false));
+        hits.extend(self.long_runs(whole, tokens, true));
+        hits.extend(self.long_runs(whole, tokens, false));
         hits.sort_by_key(|hit| (std::cmp::Reverse(hit.range.len()), hit.rule, hit.is.len(), hit.range.start));
         let mut kept: Vec<Hit> = Vec::new();
         for hit in hits {
-            let inside =
-                |other: &Hit| other.range.start <= hit.range.start && hit.range.end <= other.range.end;
-            if !kept.iter().any(inside) {
+            if !kept.iter().any(|other| hit.is_inside(other)) {
                 kept.push(hit);
             }
         }
@@ -218,7 +240,7 @@ impl Leaks {
     }
 
     /// Runs of golden's tokens; one finding for a long run, not one for each of its parts.
-    fn long_runs(&self, tokens: &[Token], with_markers: bool) -> Vec<Hit> {
+    fn long_runs(&self, text: &str, tokens: &[Token], with_markers: bool) -> Vec<Hit> {
         let (at, words) = plain(tokens, |role| with_markers || role != Role::Marker);
         let run = |from: usize| {
             let ends = (SHORTEST_RUN..=NGRAM).filter_map(|length| {
@@ -241,7 +263,7 @@ impl Leaks {
             }
             let range = tokens[at[from]].range.start..tokens[at[end - 1]].range.end;
             let is = format!("{} tokens of golden's code stand here in a row", end - from);
-            hits.push(Hit { range, rule: ContractRule::LongNgram, is, golden: golden.clone() });
+            hits.push(Hit::new(text, range, ContractRule::LongNgram, is, golden));
             from = end;
         }
         hits
@@ -268,7 +290,7 @@ impl Leaks {
             } else {
                 format!("golden's number {golden_s} stands here in another spelling")
             };
-            Hit { range, rule, is, golden: golden.clone() }
+            Hit::new(text, range, rule, is, golden)
         });
         let (collapsed, at) = collapsed(text);
         let messages = self.messages.iter().filter_map(|(message, golden)| {
@@ -276,7 +298,7 @@ impl Leaks {
             let from = collapsed.find(&message)?;
             let range = at[from]..at[from + message.len() - 1] + 1;
             let is = "a message of golden's code stands here".to_owned();
-            Some(Hit { range, rule, is, golden: golden.clone() })
+            Some(Hit::new(text, range, rule, is, golden))
         });
         numbers.chain(messages).collect()
     }
@@ -288,11 +310,11 @@ impl Leaks {
         spelling::tokens(text, Text::Prose)
             .into_iter()
             .filter_map(|token| {
-                let golden = self.names.get(&token.text)?.clone();
+                let golden = self.names.get(&token.text)?;
                 let range = token.range;
                 (is_compound(&token.text) || is_code(&range)).then(|| {
                     let is = "a name that golden chose stands here".to_owned();
-                    Hit { range, rule: ContractRule::PrivateName, is, golden }
+                    Hit::new(text, range, ContractRule::PrivateName, is, golden)
                 })
             })
             .collect()

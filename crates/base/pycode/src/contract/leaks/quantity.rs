@@ -117,17 +117,26 @@ fn with_unit(text: &str, at: usize, number: Number) -> Option<(usize, Vec<Number
     Some((from + length, readings))
 }
 
+/// Units of size by their names, with the power of a thousand or of 1024 that each is.
+const NAMED: [(&str, &str); 4] = [("kibi", "kilo"), ("mebi", "mega"), ("gibi", "giga"), ("tebi", "tera")];
+
 /// The factors that a unit of size may stand for.
 pub(super) fn unit(word: &str) -> Option<Vec<u128>> {
     let mut letters = word.chars();
     let letter = letters.next()?;
-    let power = "kMGT".find(if letter == 'K' { 'k' } else { letter })? as u32 + 1;
-    let binary = 1024_u128.pow(power);
-    match letters.as_str() {
-        "iB" | "ib" | "i" => Some(vec![binary]),
-        "B" | "b" | "" => Some(vec![1000_u128.pow(power), binary]),
-        _ => None,
+    let power = "kMGT".find(if letter == 'K' { 'k' } else { letter }).map(|at| at as u32 + 1);
+    let both = |power: u32| vec![1000_u128.pow(power), 1024_u128.pow(power)];
+    match (power, letters.as_str()) {
+        (Some(power), "iB" | "ib" | "i") => return Some(vec![1024_u128.pow(power)]),
+        (Some(power), "B" | "b" | "") => return Some(both(power)),
+        _ => {}
     }
+    let word = word.to_lowercase();
+    let name = word.strip_suffix('s').unwrap_or(&word);
+    let name = name.strip_suffix("byte").or_else(|| name.strip_suffix("bit"))?;
+    let at = NAMED.iter().position(|(binary, decimal)| name == *binary || name == *decimal)?;
+    let power = at as u32 + 1;
+    Some(if NAMED[at].0 == name { vec![1024_u128.pow(power)] } else { both(power) })
 }
 
 #[cfg(test)]
@@ -169,6 +178,9 @@ mod tests {
                     "4-KiB",
                     "4 kB",
                     "4K",
+                    "4 kibibytes",
+                    "4-kibibyte",
+                    "4 Kilobytes",
                     "4k",
                     "4 * 1024",
                     "4×1024",
