@@ -30,13 +30,15 @@ pub enum ContractRule {
     LongNgram,
     /// So many words of golden's comments or docstrings stand in the text in a row.
     Prose,
+    /// An algorithm, a data structure or a protocol that golden uses is named in the text.
+    Algorithm,
     /// An `[[allow]]` of the contract allows nothing that stands in the text, or more than one passage.
     Allowance,
 }
 
 impl ContractRule {
     /// All of them.
-    pub const ALL: [ContractRule; 10] = [
+    pub const ALL: [ContractRule; 11] = [
         ContractRule::Missing,
         ContractRule::Untouched,
         ContractRule::Unknown,
@@ -46,6 +48,7 @@ impl ContractRule {
         ContractRule::PrivateName,
         ContractRule::LongNgram,
         ContractRule::Prose,
+        ContractRule::Algorithm,
         ContractRule::Allowance,
     ];
 
@@ -61,6 +64,7 @@ impl ContractRule {
             ContractRule::PrivateName => "private-name",
             ContractRule::LongNgram => "long-ngram",
             ContractRule::Prose => "prose",
+            ContractRule::Algorithm => "algorithm",
             ContractRule::Allowance => "allowance",
         }
     }
@@ -79,6 +83,7 @@ impl ContractRule {
             ContractRule::Constant => Some("say what it is for, and leave it to the reader"),
             ContractRule::PrivateName => Some("say what it is in other words, or list it if tests touch it"),
             ContractRule::Prose => Some("say what a caller has to know in words of your own"),
+            ContractRule::Algorithm => Some("say what has to come out, not by which method"),
             _ => None,
         }
     }

@@ -4,6 +4,8 @@ use infradev_model::{Contract, ContractFinding};
 use infradev_pycode::contract::{Leaks, Texts, without_allowed};
 use proptest::prelude::*;
 
+#[path = "leaks/algorithms.rs"]
+mod algorithms;
 #[path = "leaks/spellings.rs"]
 mod spellings;
 

@@ -1,8 +1,10 @@
 //! Whether a text gives golden's code away: its statements however they are spelled, its numbers and messages, the names
 //! it chose, long runs of its tokens and of the words of its comments and docstrings.
 
+mod algorithm;
 mod allowed;
 mod calls;
+mod catalogue;
 mod interface;
 mod number;
 mod prose;
@@ -21,6 +23,7 @@ use infradev_model::{Contract, ContractFinding, ContractRule, GoldenLine, NameKi
 pub use self::allowed::{Sifted, without_allowed};
 pub use self::prose::PROSE;
 
+use self::algorithm::{Algorithms, Golden};
 use self::number::Number;
 use self::prose::Prose;
 use self::secrets::{SHORTEST_RUN, Secrets, Source};
@@ -59,6 +62,7 @@ pub struct Leaks {
     /// Those names that are a function's own and nothing else.
     locals: HashSet<String>,
     prose: Prose,
+    algorithms: Algorithms,
     /// The tokens of base and of the tests, for statements that are found.
     known: Vec<Stream>,
 }
@@ -133,10 +137,15 @@ impl Leaks {
             passages,
         } = secrets;
         let prose = Prose::of(&passages, &known);
-        messages.retain(|message, _| !known.iter().any(|text| text.contains(message.as_str())));
-
+        let golden = Golden { base: texts.base, golden: texts.golden, passages: &passages };
+        let listed = texts.contract.names.iter().map(|listed| listed.name.as_str());
         let signatures: Vec<&str> =
             texts.contract.names.iter().filter_map(|listed| listed.signature.as_deref()).collect();
+        let public: Vec<&str> =
+            known.iter().copied().chain(listed).chain(signatures.iter().copied()).collect();
+        let algorithms = Algorithms::of(&golden, &public, texts.base_has_word);
+        messages.retain(|message, _| !known.iter().any(|text| text.contains(message.as_str())));
+
         let values: HashSet<Number> = known
             .iter()
             .chain(&signatures)
@@ -160,7 +169,7 @@ impl Leaks {
             locals.into_iter().filter(|name| !interface.contains(name) && !has_word(name)).collect();
         let public = public_words(texts.contract, &locals);
         names.retain(|name, _| !has_word(name) && !public.contains(name.as_str()));
-        Leaks { runs, statements, numbers, messages, names, locals, prose, known: streams }
+        Leaks { runs, statements, numbers, messages, names, locals, prose, algorithms, known: streams }
     }
 
     /// What of it stands in a text; `file` names the text in findings.
@@ -199,6 +208,10 @@ impl Leaks {
         hits.extend(self.prose.find(text).into_iter().map(|(range, count, golden)| {
             let is = format!("{count} words of golden's comments or docstrings stand here in a row");
             Hit::new(text, range, ContractRule::Prose, is, golden)
+        }));
+        hits.extend(self.algorithms.find(text).into_iter().map(|(range, name, golden)| {
+            let is = format!("an algorithm that golden uses is named here: {name}");
+            Hit::new(text, range, ContractRule::Algorithm, is, golden)
         }));
         hits
     }
