@@ -39,6 +39,9 @@ pub struct AttemptArgs {
     /// Attempts a task and arm
     #[arg(long, short = 'k', value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub attempts: u32,
+    /// How often at most an attempt is made in this run whose model could not be reached; nothing else is made again
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub tries: u32,
     /// Seconds that each attempt may take, from the agent's start
     #[arg(long, value_name = "SECONDS", default_value_t = 9000, value_parser = clap::value_parser!(u64).range(1..))]
     pub timeout: u64,
@@ -102,7 +105,7 @@ pub struct ArmArgs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub enum RetryWord {
-    /// The model could not be reached; such an attempt is made again by the same command without --retry too
+    /// The model could not be reached within --tries; such an attempt is made again by the same command without --retry too
     Fault,
     /// Its time was over
     TimedOut,

@@ -18,6 +18,7 @@ mod run;
 mod skill;
 mod tally;
 mod trajectory;
+mod waiting;
 
 pub use error::AgentError;
 pub use install::{Installed, install};
@@ -26,3 +27,4 @@ pub use proxy::Endpoint;
 pub use relay::{RELAY, relay};
 pub use run::{RunEnd, RunSpec, check, run, whole_prompt};
 pub use skill::Skill;
+pub use waiting::{PATIENCE, until_reachable};

@@ -30,6 +30,7 @@ use crate::error::AgentError;
 use crate::hosted::take_hosted;
 use crate::meter::wire_of;
 use crate::tally::{Answer, Tally};
+use crate::waiting::asked_to_wait;
 
 /// Where the agent finds the proxy in its sandbox.
 pub const PORT: u16 = 8472;
@@ -99,6 +100,11 @@ impl Endpoint {
     fn is_local(&self) -> bool {
         matches!(self.url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"))
     }
+
+    /// Whether anything at all is answered there. The key is not shown for it.
+    pub(crate) async fn answers(&self, client: &reqwest::Client) -> bool {
+        client.head(self.url.clone()).send().await.is_ok()
+    }
 }
 
 /// A running proxy. Dropped, it ends, and with it every connection.
@@ -127,14 +133,7 @@ impl Proxy {
         let failed = || AgentError::io("open the model's socket");
         let socket = folder.join("model.sock");
         let listener = listen(folder).map_err(failed())?;
-        let mut client = reqwest::Client::builder()
-            .redirect(reqwest::redirect::Policy::none())
-            .connect_timeout(CONNECT)
-            .pool_idle_timeout(Duration::from_secs(30));
-        if endpoint.as_ref().is_some_and(Endpoint::is_local) {
-            client = client.no_proxy();
-        }
-        let client = client.build().map_err(|error| failed()(std::io::Error::other(error)))?;
+        let client = client(endpoint.as_ref())?;
         let work = Arc::new(Work { endpoint, client, tally: Arc::clone(&tally) });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed())?;
         let stop = Arc::new(Notify::new());
@@ -150,6 +149,19 @@ impl Proxy {
         let thread = std::thread::Builder::new().name("model-proxy".into()).spawn(serve).map_err(failed())?;
         Ok(Proxy { tally, socket, stop, thread: Some(thread) })
     }
+}
+
+/// What asks an endpoint: through this machine's own proxy, where it has one and the endpoint is elsewhere.
+pub(crate) fn client(endpoint: Option<&Endpoint>) -> Result<reqwest::Client, AgentError> {
+    let mut client = reqwest::Client::builder()
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(CONNECT)
+        .pool_idle_timeout(Duration::from_secs(30));
+    if endpoint.is_some_and(Endpoint::is_local) {
+        client = client.no_proxy();
+    }
+    let failed = AgentError::io("make ready to ask the model's endpoint");
+    client.build().map_err(|error| failed(std::io::Error::other(error)))
 }
 
 impl Drop for Proxy {
@@ -273,6 +285,7 @@ impl Work {
         let kept = passed_back(response.headers());
         let content_type = kept.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         answer.status(status.as_u16(), content_type.unwrap_or_default());
+        answer.retry_after(asked_to_wait(response.headers()));
         let stream = response.bytes_stream().map_err(std::io::Error::other);
         // Told of what passes; when the body is dropped, early or late, the answer is over.
         let counted = stream.inspect(move |part| match part {
@@ -461,6 +474,39 @@ mod tests {
         assert!(asked("github.com:443").starts_with("HTTP/1.1 403"));
         let targets: Vec<String> = tally.result().1.into_iter().map(|lookup| lookup.target).collect();
         assert_eq!(targets, ["github.com:443"]);
+    }
+
+    #[test]
+    fn how_long_an_endpoint_asks_to_be_left_alone_is_kept_as_long_as_it_is_its_last_word() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let server = std::thread::spawn(move || {
+            for head in ["429 Too Many Requests\r\nRetry-After: 7", "200 OK"] {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut line = String::new();
+                let mut asked = BufReader::new(stream.try_clone().unwrap());
+                while line != "\r\n" {
+                    line.clear();
+                    asked.read_line(&mut line).unwrap();
+                }
+                let rest = "Connection: close\r\nContent-Length: 2\r\n\r\n{}";
+                write!(stream, "HTTP/1.1 {head}\r\n{rest}").unwrap();
+            }
+        });
+        let folder = tempfile::tempdir().unwrap();
+        let log = std::fs::File::create(folder.path().join("requests.jsonl")).unwrap();
+        let tally = Arc::new(Tally::new(log, None, None));
+        let endpoint = Endpoint::new(&url, None).unwrap();
+        let proxy = Proxy::start(Some(endpoint), folder.path(), Arc::clone(&tally)).unwrap();
+        let ask = || {
+            let mut stream = UnixStream::connect(&proxy.socket).unwrap();
+            let head = "POST /v1/messages HTTP/1.1\r\nHost: a\r\nConnection: close\r\n";
+            write!(stream, "{head}Content-Length: 0\r\n\r\n").unwrap();
+            stream.read_to_string(&mut String::new()).unwrap();
+            tally.retry_after()
+        };
+        assert_eq!([ask(), ask()], [Some(Duration::from_secs(7)), None]);
+        server.join().unwrap();
     }
 
     #[test]

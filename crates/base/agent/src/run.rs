@@ -88,6 +88,8 @@ pub struct RunEnd {
     pub ending: Ending,
     /// What showed it.
     pub detail: Option<String>,
+    /// How long the endpoint asked to be left alone, where its last answer was an error that says so.
+    pub retry_after: Option<Duration>,
     /// Seconds from the agent's start to its end.
     pub agent_s: f64,
     /// What the proxy counted.
@@ -196,6 +198,7 @@ pub async fn run(spec: RunSpec<'_>) -> Result<RunEnd, AgentError> {
     Ok(RunEnd {
         ending,
         detail,
+        retry_after: tally.retry_after(),
         agent_s,
         metered,
         own_tokens,

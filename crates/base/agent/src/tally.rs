@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use infradev_model::{Lookup, Metered, Tokens, Wire};
 use serde::Serialize;
@@ -56,6 +56,8 @@ struct Seen {
     metered: Metered,
     lookups: Vec<Lookup>,
     last: Last,
+    /// How long the endpoint asked to be left alone, where its last answer was an error that says so.
+    retry_after: Option<Duration>,
     /// When the skill's text first stood in a request.
     opened_s: Option<f64>,
     /// Failures on end that no waiting mends, with no answer before them.
@@ -84,6 +86,7 @@ impl Tally {
             metered: Metered::default(),
             lookups: Vec::new(),
             last: Last::None,
+            retry_after: None,
             opened_s: None,
             in_vain: 0,
             log,
@@ -149,6 +152,11 @@ impl Tally {
         self.seen().opened_s
     }
 
+    /// How long the endpoint asked to be left alone with its last answer.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        self.seen().retry_after
+    }
+
     /// A request that is neither passed on nor a lookup.
     pub(crate) fn note(&self, method: &str, path: &str, status: u16) {
         let at_s = self.seconds();
@@ -199,6 +207,7 @@ pub(crate) struct Answer {
     reader: Option<Reader>,
     excerpt: Vec<u8>,
     failure: Option<Last>,
+    retry_after: Option<Duration>,
 }
 
 impl Answer {
@@ -214,6 +223,7 @@ impl Answer {
             reader: None,
             excerpt: Vec::new(),
             failure: None,
+            retry_after: None,
         }
     }
 
@@ -231,6 +241,11 @@ impl Answer {
         if (200..300).contains(&status) {
             self.reader = self.wire.map(|wire| Reader::new(wire, content_type));
         }
+    }
+
+    /// The endpoint asks to be left alone for so long.
+    pub(crate) fn retry_after(&mut self, wait: Option<Duration>) {
+        self.retry_after = wait;
     }
 
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
@@ -287,6 +302,7 @@ impl Drop for Answer {
                 None => {}
             }
             if last != Last::None {
+                seen.retry_after = self.retry_after.filter(|_| matches!(last, Last::Status(..)));
                 seen.last = last;
             }
             seen.count_in_vain();

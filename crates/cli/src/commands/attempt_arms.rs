@@ -113,6 +113,7 @@ fn plan(
         prices: prices(args.prices.as_deref())?,
         attempts: args.attempts,
         retry: args.retry.iter().map(|word| Ending::from(*word)).collect(),
+        tries: args.tries,
         timeout: Duration::from_secs(args.timeout),
         token_budget: args.token_budget,
         program: session::own_program()?,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use futures_util::future::try_join_all;
-use infradev_agent::{Endpoint, Installed, RunEnd, RunSpec, whole_prompt};
+use infradev_agent::{Endpoint, Installed, PATIENCE, RunEnd, RunSpec, until_reachable, whole_prompt};
 use infradev_executor::{Executor, Happening, ReadyBase};
 use infradev_git::commit_folder;
 use infradev_model::{
@@ -59,6 +59,8 @@ pub struct AttemptPlan {
     pub attempts: u32,
     /// Attempts on record that ended so are made again.
     pub retry: Vec<Ending>,
+    /// How often at most one is made in this run whose model could not be reached; 1 or more.
+    pub tries: u32,
     /// How long each may take, from the agent's start.
     pub timeout: Duration,
     /// Input and output tokens of each.
@@ -133,8 +135,9 @@ impl Folders {
     }
 }
 
-/// Makes every attempt of the plan that the run has not on record, as many at once as the executor has slots. Attempts whose
-/// model could not be reached are made again by the next command; what there is of them is among the records.
+/// Makes every attempt of the plan that the run has not on record, as many at once as the executor has slots. One whose model could
+/// not be reached is made again, as often as the plan allows; what still was not reached then is among the records, and the next
+/// command makes it again.
 ///
 /// # Errors
 /// The machine, the pack, or the person's wish to stop.
@@ -170,7 +173,7 @@ async fn attempt(
     run: &RunFolder,
     turn: Turn<'_>,
 ) -> Result<SubmissionRecord, AttemptError> {
-    let Turn { plan, desk, arm, prompt, number } = turn;
+    let Turn { plan, desk, arm, number, .. } = turn;
     let key = key(&turn);
     let name = plan.submission(arm, number);
     let label = format!("{} · {name}", desk.spec.id);
@@ -179,13 +182,40 @@ async fn attempt(
         executor.tell(Happening::TrialEnded { label, wall_s, cached, summary: summary(record) });
     };
     let before = run.finished::<SubmissionRecord>(&key)?;
-    let tries = before.as_ref().map_or(0, |record| record.tries) + 1;
+    let earlier = before.as_ref().map_or(0, |record| record.tries);
     if let Some(record) = before.filter(|record| stands(record.ending, &plan.retry)) {
         ended(&record, true);
         return Ok(record);
     }
+    let mut tried = 1;
+    loop {
+        let (record, retry_after) = once(executor, run, turn, &key, &label, earlier + tried).await?;
+        if record.ending != Ending::EndpointUnreachable || tried >= plan.tries {
+            ended(&record, false);
+            return Ok(record);
+        }
+        executor.tell(Happening::Retried { label: label.clone(), evidence: shown_fault(&record) });
+        // Nobody is kept from working meanwhile: the slot is given back.
+        if let Some(endpoint) = &plan.endpoint {
+            until_reachable(endpoint, retry_after).await?;
+        }
+        tried += 1;
+    }
+}
+
+/// Makes an attempt one time, in a slot and a workspace of its own. Besides: how long the endpoint asked to be left alone.
+async fn once(
+    executor: &Executor,
+    run: &RunFolder,
+    turn: Turn<'_>,
+    key: &Digest,
+    label: &str,
+    tries: u32,
+) -> Result<(SubmissionRecord, Option<Duration>), AttemptError> {
+    let Turn { plan, desk, arm, prompt, number } = turn;
+    let name = plan.submission(arm, number);
     let slot = executor.slot(desk.spec.gpus).await?;
-    executor.tell(Happening::TrialStarted { label: label.clone(), expected: None });
+    executor.tell(Happening::TrialStarted { label: label.to_owned(), expected: None });
     run.record(&RunEvent::TrialStarted {
         trial: key.clone(),
         task: desk.spec.id.clone(),
@@ -193,7 +223,7 @@ async fn attempt(
         world: 0,
     })?;
     let begun = Instant::now();
-    let staging = run.stage(&key)?;
+    let staging = run.stage(key)?;
     let folders = Folders::of(&staging);
     executor.workspace(&desk.ready.tree, &folders.workspace)?;
     let folder = folders.workspace.clone();
@@ -204,7 +234,7 @@ async fn attempt(
     let patch = staging.kept().join("patch.diff");
     fs::write(&patch, &captured.patch).map_err(AttemptError::io(&patch))?;
     let RunEnd { ending, detail, agent_s, metered, own_tokens, trajectory, .. } = end;
-    let RunEnd { lookups, left_running, sandbox, skill, .. } = end;
+    let RunEnd { lookups, left_running, sandbox, skill, retry_after, .. } = end;
     let record = SubmissionRecord {
         schema: SUBMISSION_SCHEMA,
         task: desk.spec.id.clone(),
@@ -237,12 +267,12 @@ async fn attempt(
     staging.finish(&record)?;
     run.record(&match record.ending {
         Ending::EndpointUnreachable => {
-            RunEvent::TrialFault { trial: key, evidence: record.detail.clone().unwrap_or_default() }
+            let evidence = record.detail.clone().unwrap_or_default();
+            RunEvent::TrialFault { trial: key.clone(), evidence }
         }
-        _ => RunEvent::TrialFinished { trial: key, wall_s: record.wall_s },
+        _ => RunEvent::TrialFinished { trial: key.clone(), wall_s: record.wall_s },
     })?;
-    ended(&record, false);
-    Ok(record)
+    Ok((record, retry_after))
 }
 
 /// Work that blocks, beside whatever else this process follows.
@@ -299,6 +329,12 @@ fn run_spec<'a>(turn: &Turn<'a>, folders: &'a Folders, gpus: Vec<u32>) -> RunSpe
         kept: &folders.kept,
         program: &plan.program,
     }
+}
+
+/// What kept an attempt from its model, on one line.
+fn shown_fault(record: &SubmissionRecord) -> String {
+    let why = record.detail.as_deref().and_then(|detail| detail.lines().next()).unwrap_or_default();
+    format!("{why}; waiting for the endpoint, {} s at most", PATIENCE.as_secs())
 }
 
 /// One sentence on how it went.
