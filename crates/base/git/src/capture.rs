@@ -18,6 +18,9 @@ use crate::repo::{CommitId, Repo, TreeId, object_id};
 /// Largest file that a capture takes, in bytes; `infradev-patch` applies no larger ones.
 const MAX_FILE: u64 = 64 << 20;
 
+/// Bytes of new and changed files that a capture takes together: what is diffed is in memory as a whole.
+const MAX_CHANGED: u64 = 128 << 20;
+
 /// Longest path that a capture takes, in bytes: a deeper one could not even be opened by its name.
 const MAX_PATH: usize = 3000;
 
@@ -61,6 +64,8 @@ pub enum SkipReason {
     Device,
     /// A file of more than 64 MiB.
     TooLarge,
+    /// One of the largest files, where new and changed ones are more than 128 MiB together.
+    TooMuch,
     /// A path of more than 3000 bytes, which `infradev-patch` would refuse.
     TooLong,
 }
@@ -70,15 +75,25 @@ pub enum SkipReason {
 /// # Errors
 /// [`GitError::Io`] where a file can't be read, [`GitError::Failed`].
 pub fn capture(base: Base<'_>, work: &Path) -> Result<Captured, GitError> {
+    let (mut entries, mut skipped) = listed(work)?;
     let (private, old) = match base {
         Base::Commit(repo, commit) => (Private::borrowing(Some(repo))?, commit.0.clone()),
         Base::Folder(folder) => {
             let private = Private::borrowing(None)?;
-            let tree = snapshot(&private, folder, &|_| true)?.0;
+            let much = too_much(folder, &entries, MAX_CHANGED).into_iter();
+            skipped.extend(much.map(|path| Skipped { path, reason: SkipReason::TooMuch }));
+            let for_size = [SkipReason::TooLarge, SkipReason::TooMuch];
+            let left_out = skipped.iter().filter(|file| for_size.contains(&file.reason));
+            let left_out: BTreeSet<&[u8]> = left_out.map(|file| file.path.as_slice()).collect();
+            entries.retain(|entry| !left_out.contains(entry.path.as_slice()));
+            // What is left out on one side only would look like the agent's deletion.
+            let mut before = listed(folder)?.0;
+            before.retain(|entry| !left_out.contains(entry.path.as_slice()));
+            let tree = snapshot(&private, folder, &before)?;
             (private, tree.0)
         }
     };
-    let (new, skipped) = snapshot(&private, work, &|_| true)?;
+    let new = snapshot(&private, work, &entries)?;
     // A submodule of the base is an empty folder in a work tree: not the agent's deletion.
     let patch = private.diff(&old, new.as_str(), Renames::Off, Submodules::Ignore)?;
     Ok(Captured { patch, skipped })
@@ -98,7 +113,9 @@ impl Repo {
             .run()?;
         let listed: BTreeSet<&[u8]> = listed.split(|byte| *byte == 0).collect();
         let private = Private::borrowing(Some(self))?;
-        let (new, _) = snapshot(&private, work, &|path| listed.contains(path))?;
+        let (mut entries, _) = self::listed(work)?;
+        entries.retain(|entry| listed.contains(entry.path.as_slice()));
+        let new = snapshot(&private, work, &entries)?;
         private.diff(&base.0, new.as_str(), Renames::Off, Submodules::Ignore)
     }
 }
@@ -107,21 +124,48 @@ impl Repo {
 struct Entry {
     mode: u32,
     path: Vec<u8>,
+    /// Bytes of a file's content; 0 of a link's.
+    size: u64,
     /// A link's target.
     target: Option<Vec<u8>>,
 }
 
-/// Writes a folder's files into the private directory, those that `keep` takes by path; gives the id of their tree.
-fn snapshot(
-    private: &Private,
-    folder: &Path,
-    keep: &dyn Fn(&[u8]) -> bool,
-) -> Result<(TreeId, Vec<Skipped>), GitError> {
-    let folder = fs::canonicalize(folder).map_err(io_error(folder))?;
+/// What a folder holds.
+fn listed(folder: &Path) -> Result<(Vec<Entry>, Vec<Skipped>), GitError> {
     let mut entries = Vec::new();
     let mut skipped = Vec::new();
-    walk(&folder, &[], &mut entries, &mut skipped)?;
-    entries.retain(|entry| keep(&entry.path));
+    walk(folder, &[], &mut entries, &mut skipped)?;
+    Ok((entries, skipped))
+}
+
+/// The largest of those files that are new, or of another size than in the base, as many as it takes for the rest of them to have
+/// no more bytes than `room`.
+fn too_much(base: &Path, entries: &[Entry], room: u64) -> BTreeSet<Vec<u8>> {
+    let as_before = |entry: &Entry| {
+        let before = fs::symlink_metadata(base.join(OsStr::from_bytes(&entry.path)));
+        before.is_ok_and(|data| data.is_file() && data.len() == entry.size)
+    };
+    let mut total: u64 = entries.iter().map(|entry| entry.size).sum();
+    if total <= room {
+        return BTreeSet::new();
+    }
+    let mut changed: Vec<&Entry> = entries.iter().filter(|entry| !as_before(entry)).collect();
+    changed.sort_by(|a, b| b.size.cmp(&a.size).then_with(|| a.path.cmp(&b.path)));
+    total = changed.iter().map(|entry| entry.size).sum();
+    let mut left_out = BTreeSet::new();
+    for entry in changed {
+        if total <= room {
+            break;
+        }
+        total -= entry.size;
+        left_out.insert(entry.path.clone());
+    }
+    left_out
+}
+
+/// Writes these files of a folder into the private directory; gives the id of their tree.
+fn snapshot(private: &Private, folder: &Path, entries: &[Entry]) -> Result<TreeId, GitError> {
+    let folder = fs::canonicalize(folder).map_err(io_error(folder))?;
     let links = tempfile::tempdir_in(private.path("scratch")).map_err(io_error(private.path("scratch")))?;
     let mut names = Vec::new();
     for (number, entry) in entries.iter().enumerate() {
@@ -154,7 +198,7 @@ fn snapshot(
     private.git().args(["read-tree", "--empty"]).run()?;
     private.git().args(["update-index", "-z", "--index-info"]).stdin(index).run()?;
     let tree = private.git().arg("write-tree").run()?;
-    Ok((TreeId(object_id("write-tree", &tree)?), skipped))
+    Ok(TreeId(object_id("write-tree", &tree)?))
 }
 
 fn walk(
@@ -191,7 +235,7 @@ fn walk(
         } else if kind.is_symlink() {
             let target = fs::read_link(found.path()).map_err(io_error(found.path()))?;
             let target = Some(target.as_os_str().as_bytes().to_vec());
-            entries.push(Entry { mode: 0o120000, path, target });
+            entries.push(Entry { mode: 0o120000, path, size: 0, target });
         } else if kind.is_fifo() {
             skip(SkipReason::Fifo);
         } else if kind.is_socket() {
@@ -202,7 +246,7 @@ fn walk(
             skip(SkipReason::TooLarge);
         } else {
             let mode = if data.mode() & 0o100 != 0 { 0o100755 } else { 0o100644 };
-            entries.push(Entry { mode, path, target: None });
+            entries.push(Entry { mode, path, size: data.len(), target: None });
         }
     }
     Ok(())
@@ -226,4 +270,31 @@ fn quote(path: &[u8]) -> Vec<u8> {
     }
     out.push(b'"');
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_new_files_are_left_out_until_the_rest_has_room_and_what_the_base_has_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let (base, work) = (folder.path().join("base"), folder.path().join("work"));
+        for tree in [&base, &work] {
+            fs::create_dir(tree).unwrap();
+            fs::write(tree.join("as-before"), [1; 900]).unwrap();
+            fs::write(tree.join("grown"), "small").unwrap();
+        }
+        fs::write(work.join("grown"), [1; 500]).unwrap();
+        fs::write(work.join("middle"), [1; 300]).unwrap();
+        fs::write(work.join("small"), [1; 10]).unwrap();
+        let entries = listed(&work).unwrap().0;
+        let left_out = |room: u64| {
+            let paths = too_much(&base, &entries, room).into_iter();
+            paths.map(|path| String::from_utf8(path).unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(left_out(810), [""; 0]);
+        assert_eq!(left_out(809), ["grown"]);
+        assert_eq!(left_out(309), ["grown", "middle"]);
+    }
 }

@@ -184,3 +184,17 @@ fn a_submodule_of_the_base_is_not_captured_as_deleted() {
     assert!(tree.join("third_party").is_dir());
     assert_eq!(capture(Base::Commit(&repo, &commit), &tree).unwrap().patch, b"");
 }
+
+#[test]
+fn a_file_of_the_base_that_grew_too_large_is_reported_and_not_captured_as_deleted() {
+    let folder = tempfile::tempdir().unwrap();
+    let (base, work) = (folder.path().join("base"), folder.path().join("work"));
+    for tree in [&base, &work] {
+        fs::create_dir(tree).unwrap();
+        fs::write(tree.join("a.py"), "x = 1\n").unwrap();
+    }
+    fs::File::create(work.join("a.py")).unwrap().set_len(1 << 40).unwrap();
+    let captured = capture(Base::Folder(&base), &work).unwrap();
+    assert_eq!(captured.patch, b"");
+    assert_eq!(captured.skipped.iter().map(|s| s.reason).collect::<Vec<_>>(), [SkipReason::TooLarge]);
+}

@@ -56,6 +56,7 @@ pub(crate) fn skipped(captured: &Captured) -> Vec<SkippedFile> {
         SkipReason::Device => "device",
         SkipReason::TooLarge => "too_large",
         SkipReason::TooLong => "too_long",
+        SkipReason::TooMuch => "too_much",
     };
     let skipped = captured.skipped.iter();
     let files = skipped.map(|file| SkippedFile {
