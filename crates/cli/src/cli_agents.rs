@@ -48,6 +48,9 @@ pub struct AttemptArgs {
     /// Input and output tokens that each attempt may use
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
     pub token_budget: Option<u64>,
+    /// GiB that each attempt may put on the disk: in its workspace, in {out}, on its output streams
+    #[arg(long, value_name = "GIB", default_value = "20", value_parser = gib)]
+    pub disk: u64,
     /// Prices of models, read before those that are shipped
     #[arg(long, value_name = "FILE", env = "INFRADEV_PRICES")]
     pub prices: Option<PathBuf>,
@@ -113,6 +116,8 @@ pub enum RetryWord {
     AgentCrashed,
     /// Its tokens were used up
     Budget,
+    /// It put more on the disk than --disk allows
+    DiskBudget,
     /// The model refused
     Refused,
 }
@@ -124,8 +129,18 @@ impl From<RetryWord> for Ending {
             RetryWord::TimedOut => Ending::TimedOut,
             RetryWord::AgentCrashed => Ending::AgentCrashed,
             RetryWord::Budget => Ending::Budget,
+            RetryWord::DiskBudget => Ending::DiskBudget,
             RetryWord::Refused => Ending::Refused,
         }
+    }
+}
+
+/// GiB as they are typed, in bytes: 1 MiB and more.
+fn gib(text: &str) -> Result<u64, String> {
+    let bytes = text.parse::<f64>().map_or(0.0, |gib| gib * f64::from(1 << 30));
+    match bytes >= f64::from(1 << 20) && bytes < 2f64.powi(63) {
+        true => Ok(bytes as u64),
+        false => Err("it is a number of GiB, such as 20 or 0.5, and no less than 1 MiB (0.001)".to_owned()),
     }
 }
 

@@ -43,6 +43,11 @@ pub enum AgentError {
     Skill { path: PathBuf, what: String, hint: String },
     #[error("cannot {what}: {source}")]
     Io { what: String, source: std::io::Error },
+    #[error(
+        "the disk of {} has {} MiB left, and the agent is within its bound: it took {} MiB",
+        folder.display(), free >> 20, taken >> 20
+    )]
+    HostDisk { folder: PathBuf, free: u64, taken: u64 },
     #[error("the attempt was interrupted")]
     Cancelled,
 }
@@ -61,7 +66,10 @@ impl Classified for AgentError {
             AgentError::Store(error) => error.class(),
             AgentError::Sandbox(error) => error.class(),
             AgentError::Supervise(error) => error.class(),
-            AgentError::Missing { .. } | AgentError::Install { .. } | AgentError::Io { .. } => Class::Fault,
+            AgentError::Missing { .. }
+            | AgentError::Install { .. }
+            | AgentError::HostDisk { .. }
+            | AgentError::Io { .. } => Class::Fault,
             AgentError::Version { .. } | AgentError::Skill { .. } => Class::BadInput,
             AgentError::Cancelled => Class::Interrupted,
             _ => Class::Usage,
@@ -90,6 +98,9 @@ impl Classified for AgentError {
             }),
             AgentError::Version { .. } => {
                 Some("set `version` and `probe` of the agent's file to what is installed".to_owned())
+            }
+            AgentError::HostDisk { .. } => {
+                Some("free some space, then run the same command again to go on".to_owned())
             }
             AgentError::NoKey { .. } => {
                 Some("set one of them; it stays on this machine's side of the sandbox".to_owned())

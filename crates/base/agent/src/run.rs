@@ -16,6 +16,7 @@ use infradev_model::{
 use infradev_sandbox::{HOME, Limits, LockFolder, Mode, Mount, Sandbox, SandboxEnd, SandboxSpec, UidLease};
 use infradev_supervise::Sink;
 
+use crate::disk::{DiskWatch, Passed};
 use crate::ending::{judge, timed_out, trouble};
 use crate::error::AgentError;
 use crate::install::Installed;
@@ -53,7 +54,7 @@ pub struct RunSpec<'a> {
     pub prompt: &'a str,
     /// The skill that it is given.
     pub skill: Option<&'a Skill>,
-    /// The folder that it edits.
+    /// The folder that it edits; on the file system of `kept`.
     pub workspace: &'a Path,
     /// Folders of the host that are seen read-only at the same place: the environment.
     pub mounts: Vec<PathBuf>,
@@ -67,6 +68,8 @@ pub struct RunSpec<'a> {
     pub limits: Limits,
     /// Bound of `/tmp` and of the home folder, bytes each.
     pub tmp_bytes: u64,
+    /// Bytes that it may put on the host's disk: in the workspace, in `{out}`, on its output streams.
+    pub disk_bytes: u64,
     /// GPUs, leased.
     pub gpus: Vec<u32>,
     /// How long it may take.
@@ -113,6 +116,7 @@ enum Stop {
     TimedOut,
     Spent,
     Hopeless,
+    Disk(Passed),
     Cancelled,
 }
 
@@ -134,7 +138,7 @@ pub fn check(agent: &AgentSpec, model: Option<&str>, command: Option<&str>) -> R
 /// Runs an agent to its end, or until its time or its tokens are over.
 ///
 /// # Errors
-/// The sandbox could not be set up, or the person asked for an end. Whatever the agent does is a [`RunEnd`].
+/// The sandbox could not be set up, the host's disk is full, or the person asked for an end. Whatever the agent does is a [`RunEnd`].
 pub async fn run(spec: RunSpec<'_>) -> Result<RunEnd, AgentError> {
     let agent = &spec.agent.spec;
     check(agent, spec.model, spec.command)?;
@@ -155,7 +159,9 @@ pub async fn run(spec: RunSpec<'_>) -> Result<RunEnd, AgentError> {
     sandbox_spec.uids = uids.as_ref().map(|lease| lease.uids);
     let (told, told_write) = std::io::pipe().map_err(AgentError::io("open a pipe"))?;
     sandbox_spec.fds = vec![(OwnedFd::from(told_write), REPORT)];
+    let mut disk = DiskWatch::new(vec![spec.workspace.to_owned(), spec.kept.to_owned()], spec.disk_bytes)?;
     let mut sandbox = Sandbox::start(sandbox_spec).await?;
+    let init = sandbox.pid();
     let begun = Instant::now();
     let report = report(&sandbox);
     let stop = tokio::select! {
@@ -163,6 +169,7 @@ pub async fn run(spec: RunSpec<'_>) -> Result<RunEnd, AgentError> {
         () = tokio::time::sleep(spec.timeout) => Stop::TimedOut,
         () = proxy.tally.spent.notified() => Stop::Spent,
         () = proxy.tally.hopeless.notified() => Stop::Hopeless,
+        passed = disk.passed(init) => Stop::Disk(passed?),
         () = infradev_supervise::cancel_requested() => Stop::Cancelled,
     };
     let agent_s = begun.elapsed().as_secs_f64();
@@ -172,12 +179,23 @@ pub async fn run(spec: RunSpec<'_>) -> Result<RunEnd, AgentError> {
         let _ = stream.join();
     }
     let told = read_told(told);
+    let stop = match stop {
+        // One that took more than it may and ended before that was seen is told like any other.
+        Stop::Ended(end) => match disk.at_the_end().await? {
+            // One that ended well was not hindered by what others filled.
+            Some(Passed::Reserve(_)) if end.exit.success() => Stop::Ended(end),
+            passed => passed.map_or(Stop::Ended(end), Stop::Disk),
+        },
+        stop => stop,
+    };
     // Requests that broke off are counted when their connections end.
     drop(proxy);
     let (metered, lookups, last) = tally.result();
     let (said, trajectory) = tells(&spec, &metered).await;
     let (ending, detail) = match stop {
         Stop::Cancelled => return Err(AgentError::Cancelled),
+        Stop::Disk(Passed::Reserve(free)) => return Err(disk.host_full(free)),
+        Stop::Disk(Passed::Bound(taken)) => (Ending::DiskBudget, Some(disk.detail(taken))),
         Stop::TimedOut => timed_out(spec.timeout, &metered, &last),
         Stop::Hopeless => (Ending::EndpointUnreachable, trouble(&last)),
         Stop::Spent => {

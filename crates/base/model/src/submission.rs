@@ -29,6 +29,8 @@ pub enum Ending {
     EndpointUnreachable,
     /// Its tokens were used up.
     Budget,
+    /// It put more on the disk than it may.
+    DiskBudget,
     /// The model refused.
     Refused,
 }
@@ -42,6 +44,7 @@ impl Ending {
             Ending::AgentCrashed => "agent_crashed",
             Ending::EndpointUnreachable => "endpoint_unreachable",
             Ending::Budget => "budget",
+            Ending::DiskBudget => "disk_budget",
             Ending::Refused => "refused",
         }
     }
@@ -107,7 +110,7 @@ pub struct Lookup {
 pub struct SkippedFile {
     /// Path in the workspace; bytes that are no UTF-8 stand as U+FFFD.
     pub path: String,
-    /// `git_folder`, `fifo`, `socket`, `device`, `too_large`, `too_long`.
+    /// `git_folder`, `fifo`, `socket`, `device`, `too_large`, `too_long`, `too_much`.
     pub reason: String,
 }
 

@@ -116,6 +116,7 @@ fn plan(
         tries: args.tries,
         timeout: Duration::from_secs(args.timeout),
         token_budget: args.token_budget,
+        disk_bytes: args.disk,
         program: session::own_program()?,
     })
 }

@@ -34,13 +34,13 @@ impl AttemptArm {
 
     /// All that decides an attempt but task and number.
     pub(crate) fn digest(&self, plan: &AttemptPlan) -> Digest {
-        let mut digest = DigestBuilder::new("infradev attempt v2");
+        let mut digest = DigestBuilder::new("infradev attempt v3");
         let agent = &plan.agent;
         digest.part("agent", &serde_json::to_vec(&agent.spec).unwrap_or_default());
         // An installation follows from the agent's file; a folder of the user's may be any.
         let own = agent.folder.as_ref().filter(|_| agent.own).map(|folder| folder.to_string_lossy());
         let endpoint = plan.endpoint.as_ref().map(infradev_agent::Endpoint::shown);
-        let limits = (plan.timeout.as_secs_f64(), plan.token_budget);
+        let limits = (plan.timeout.as_secs_f64(), plan.token_budget, plan.disk_bytes);
         let asked = (&self.model, self.prompt, &endpoint, &plan.command, &own, limits);
         digest.part("asked", &serde_json::to_vec(&asked).unwrap_or_default());
         if let Some(content) = &agent.content {

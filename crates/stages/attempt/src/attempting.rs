@@ -65,6 +65,8 @@ pub struct AttemptPlan {
     pub timeout: Duration,
     /// Input and output tokens of each.
     pub token_budget: Option<u64>,
+    /// Bytes that each may put on the disk.
+    pub disk_bytes: u64,
     /// This program, which relays inside the sandbox.
     pub program: PathBuf,
 }
@@ -72,7 +74,7 @@ pub struct AttemptPlan {
 impl AttemptPlan {
     /// All that decides attempts but their tasks and numbers: an unfinished run of the same digest is resumed.
     pub fn digest(&self) -> Digest {
-        let mut digest = DigestBuilder::new("infradev attempt plan v2");
+        let mut digest = DigestBuilder::new("infradev attempt plan v3");
         for arm in &self.arms {
             digest.part("arm", arm.digest(self).as_str().as_bytes());
         }
@@ -321,6 +323,7 @@ fn run_spec<'a>(turn: &Turn<'a>, folders: &'a Folders, gpus: Vec<u32>) -> RunSpe
         env,
         files: tests.files.iter().map(|(path, text)| (path.into(), text.clone().into_bytes())).collect(),
         limits: Limits { memory_bytes: (limits.memory_mib << 20) + OWN_MEMORY, pids: limits.pids + OWN_PIDS },
+        disk_bytes: plan.disk_bytes,
         tmp_bytes: TMP.max(limits.tmp_mib << 20),
         gpus,
         timeout: plan.timeout,

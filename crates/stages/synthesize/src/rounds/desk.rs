@@ -26,6 +26,8 @@ const DEPTH: usize = 8;
 const OWN: Limits = Limits { memory_bytes: 6 << 30, pids: 1024 };
 /// Least bound of `/tmp`, bytes.
 const TMP: u64 = 2 << 30;
+/// Bytes that an agent may put on the disk.
+const DISK: u64 = 20 << 30;
 
 /// What a step needs.
 pub(super) struct Desk<'a> {
@@ -180,6 +182,7 @@ impl Desk<'_> {
                 memory_bytes: (spec.limits.memory_mib << 20) + OWN.memory_bytes,
                 pids: spec.limits.pids + OWN.pids,
             },
+            disk_bytes: DISK,
             tmp_bytes: TMP.max(spec.limits.tmp_mib << 20),
             gpus,
             timeout: self.plan.step.min(budget.time),
