@@ -170,3 +170,53 @@ fn where_no_mutant_is_possible_that_is_said() {
     let said = branch.gaps(&["--fail-on-gap"]).exits(0);
     assert!(said.out.starts_with("no mutant can be made of this change"), "{}", said.out);
 }
+
+#[test]
+fn what_is_only_moved_removed_or_linked_is_no_gap() {
+    let branch = Branch::of(&[
+        ("src/shop/price.py", PRICE),
+        ("src/shop/gone.py", "LEFT = 1\n"),
+        ("tests/test_gone.py", "from shop import gone\n\n\ndef test_gone():\n    assert gone.LEFT == 1\n"),
+    ]);
+    let folder = branch.ground.path().join("shop");
+    std::fs::rename(folder.join("src/shop/price.py"), folder.join("src/shop/cost.py")).unwrap();
+    for gone in ["src/shop/gone.py", "tests/test_gone.py"] {
+        std::fs::remove_file(folder.join(gone)).unwrap();
+    }
+    branch.write("src/shop/rate.py", "def rate():\n    return 3\n");
+    std::os::unix::fs::symlink("rate.py", folder.join("src/shop/link.py")).unwrap();
+    let test = "from shop.cost import total\n\n\ndef test_total():\n    assert total([1]) == 1\n";
+    branch.write("tests/test_cost.py", test);
+    let sarif = ["--sarif", "gaps.sarif"];
+    let said = branch.gaps(&sarif).exits(0);
+    assert!(said.out.contains("passed over src/shop/gone.py: removed by the change"), "{}", said.out);
+    assert!(said.out.contains("passed over src/shop/link.py: a link"), "{}", said.out);
+    branch.commit("moved");
+    for args in [&["--json"][..], &["--json", "--head", "rebate"]] {
+        let document = branch.gaps(args).exits(0).json();
+        let gaps = document["gaps"].as_array().unwrap();
+        let mut files: Vec<&str> = gaps.iter().filter_map(|gap| gap["file"].as_str()).collect();
+        files.dedup();
+        assert_eq!(files, ["src/shop/rate.py"], "{document:#}");
+    }
+    let sarif: serde_json::Value = serde_json::from_str(&branch.ground.read("gaps.sarif")).unwrap();
+    for result in sarif["runs"][0]["results"].as_array().unwrap() {
+        let place = &result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"];
+        assert!(folder.join(place.as_str().unwrap()).is_file(), "{result:#}");
+    }
+}
+
+#[test]
+fn a_python_without_pytest_is_named_itself() {
+    let branch = rebate();
+    let bare = branch.ground.path().join("bare");
+    let mut made = std::process::Command::new(&branch.python);
+    made.args(["-m", "venv", "--without-pip"]).arg(&bare);
+    assert!(made.status().unwrap().success());
+    let python = bare.join("bin/python");
+    let all = ["probe-gaps", "--repo", "shop", "--python", python.to_str().unwrap()];
+    let said = branch.ground.infradev(&all).exits(4);
+    assert!(said.err.contains("bin/python: has no pytest, which runs the tests"), "{}", said.err);
+    assert!(said.err.contains("hint: install pytest for this interpreter"), "{}", said.err);
+    assert!(!said.err.contains("pack.toml"), "{}", said.err);
+}

@@ -78,6 +78,10 @@ pub struct ChangedFile {
     pub golden: Option<String>,
     /// Whether base or golden has it in bytes that are no UTF-8.
     pub undecoded: bool,
+    /// Whether golden has a symbolic link there.
+    pub is_link: bool,
+    /// Whether golden has nothing there.
+    pub is_removed: bool,
 }
 
 /// Golden's change on disk: the files that it touches, before and after.
@@ -234,14 +238,16 @@ impl<'a> GoldenChange<'a> {
 
     /// The files that golden changes, renamed ones by their new paths, in order.
     pub fn files(&self) -> Vec<ChangedFile> {
-        let bytes = |root: PathBuf, path: &[u8]| fs::read(root.join(std::ffi::OsStr::from_bytes(path))).ok();
+        let place = |root: PathBuf, path: &[u8]| root.join(std::ffi::OsStr::from_bytes(path));
+        let bytes = |root: PathBuf, path: &[u8]| fs::read(place(root, path)).ok();
         let mut files: Vec<ChangedFile> = self
             .patch
             .files
             .iter()
             .map(|change| {
+                let kept = fs::symlink_metadata(place(self.golden_files(), &change.new_path)).ok();
                 let golden = bytes(self.golden_files(), &change.new_path);
-                let path = if golden.is_some() { &change.new_path } else { &change.old_path };
+                let path = if kept.is_some() { &change.new_path } else { &change.old_path };
                 let [base, golden] = [bytes(self.base_files(), &change.old_path), golden]
                     .map(|side| side.map(String::from_utf8));
                 ChangedFile {
@@ -249,6 +255,8 @@ impl<'a> GoldenChange<'a> {
                     undecoded: [&base, &golden].iter().any(|side| matches!(side, Some(Err(_)))),
                     base: base.and_then(Result::ok),
                     golden: golden.and_then(Result::ok),
+                    is_link: kept.as_ref().is_some_and(|data| data.is_symlink()),
+                    is_removed: kept.is_none(),
                 }
             })
             .collect();

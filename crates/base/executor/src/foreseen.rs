@@ -149,7 +149,15 @@ impl OwnPatches {
                 "install pytest for this interpreter"
             };
             let what = format!("{} has no pytest, which runs the official tests", packages_of(task));
-            return Err(at_key(&task.pack_toml(), &key, what).advise(hint).into());
+            let pack = task.pack_toml();
+            let error = match (pack.is_file(), &task.public.environment.interpreter) {
+                // A branch is a task without a pack.
+                (false, Some(interpreter)) => {
+                    FormatError::new(interpreter, None, "has no pytest, which runs the tests")
+                }
+                _ => at_key(&pack, &key, what),
+            };
+            return Err(error.advise(hint).into());
         }
         let into = |path: &&String| environment.mounts.iter().any(|mount| Path::new(path).starts_with(mount));
         if let Some(path) = spec.tests.files.keys().find(into) {

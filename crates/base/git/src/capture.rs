@@ -105,7 +105,12 @@ impl Repo {
     ///
     /// # Errors
     /// As [`capture`].
-    pub fn diff_to_work_tree(&self, base: &CommitId, work: &Path) -> Result<Vec<u8>, GitError> {
+    pub fn diff_to_work_tree(
+        &self,
+        base: &CommitId,
+        work: &Path,
+        renames: Renames,
+    ) -> Result<Vec<u8>, GitError> {
         let listed = Git::within(self.git_dir())
             .env("GIT_WORK_TREE", work)
             .cwd(work)
@@ -116,7 +121,7 @@ impl Repo {
         let (mut entries, _) = self::listed(work)?;
         entries.retain(|entry| listed.contains(entry.path.as_slice()));
         let new = snapshot(&private, work, &entries)?;
-        private.diff(&base.0, new.as_str(), Renames::Off, Submodules::Ignore)
+        private.diff(&base.0, new.as_str(), renames, Submodules::Ignore)
     }
 }
 

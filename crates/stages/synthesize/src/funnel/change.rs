@@ -10,7 +10,7 @@ use infradev_model::{
     AcceptanceSpec, Area, BaseSource, Class, Classified, Contract, Digest, EnvironmentSpec, Kind, Limits,
     PublicTask, SealedTask, TASK_SCHEMA, TaskSpec, Tests, Timeouts, is_tree_path,
 };
-use infradev_patch::{Change, Patch, PathClass, TestPaths, is_collected, looks_like_test};
+use infradev_patch::{Change, FilePatch, Patch, PathClass, TestPaths, is_collected, looks_like_test};
 
 /// The id of a branch's task.
 const ID: &str = "change";
@@ -125,8 +125,8 @@ impl DraftedChange {
         let head = repo.resolve(ask.head.as_deref().unwrap_or("HEAD"))?;
         let base = repo.merge_base(&repo.resolve(&ask.base)?, &head)?;
         let diff = match &ask.head {
-            Some(_) => repo.diff(&base, &head, Renames::Off)?,
-            None => repo.diff_to_work_tree(&base, &ask.repository)?,
+            Some(_) => repo.diff(&base, &head, Renames::Detect)?,
+            None => repo.diff_to_work_tree(&base, &ask.repository, Renames::Detect)?,
         };
         let unreadable = |why: String| ChangeError::Unreadable { base: ask.base.clone(), why };
         let patch = Patch::parse(&diff).map_err(|error| unreadable(error.to_string()))?;
@@ -134,8 +134,11 @@ impl DraftedChange {
         let (files, only) = tests(ask, &patch, &there)?;
         let roots = roots(&files);
         let paths = TestPaths::new(&roots);
+        let removed: BTreeSet<&[u8]> = patch.files.iter().filter_map(removed_test).collect();
         let is_test = |path: &[u8]| {
-            paths.classify(path) != PathClass::Source || files.iter().any(|file| file.as_bytes() == path)
+            paths.classify(path) != PathClass::Source
+                || removed.contains(path)
+                || files.iter().any(|file| file.as_bytes() == path)
         };
         let split = patch.split(is_test).map_err(|error| unreadable(error.to_string()))?;
         let spec = TaskSpec {
@@ -227,13 +230,19 @@ fn tracked(repo: &Repo, head: &CommitId, patch: &Patch) -> Result<BTreeSet<Strin
     let text = |path: &[u8]| String::from_utf8_lossy(path).into_owned();
     let mut there: BTreeSet<String> = repo.ls_tree(head)?.iter().map(|entry| text(&entry.path)).collect();
     for file in &patch.files {
-        if file.change == Change::Delete {
+        if matches!(file.change, Change::Delete | Change::Rename) {
             there.remove(&text(&file.old_path));
-        } else {
+        }
+        if file.change != Change::Delete {
             there.insert(text(&file.new_path));
         }
     }
     Ok(there)
+}
+
+/// The path of a test file that the change removes.
+fn removed_test(file: &FilePatch) -> Option<&[u8]> {
+    (file.change == Change::Delete && is_collected(&file.old_path)).then_some(file.old_path.as_slice())
 }
 
 /// The test files to run, and the single cases where some were named.

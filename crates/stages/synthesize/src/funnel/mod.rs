@@ -85,7 +85,8 @@ impl Classified for FunnelError {
             FunnelError::Listing(error) => error.hint(),
             FunnelError::Given { .. } => None,
             FunnelError::NoTests { .. } => {
-                Some("mutants are tried on tests that the unmutated change passes; check the paths of the tests".to_string())
+                Some("mutants are tried on tests that the unmutated change passes; check the names of the tests, and \
+                     that they pass in a fresh clone: what git ignores is not there".to_string())
             }
         }
     }

@@ -53,6 +53,14 @@ fn mutants_of(files: &[ChangedFile]) -> (Vec<Mutant>, Vec<PassedOver>) {
             passed_over.push(pass_over("not Python"));
             continue;
         }
+        if file.is_link {
+            passed_over.push(pass_over("a link: what it leads to is looked at where it lies"));
+            continue;
+        }
+        if file.is_removed {
+            passed_over.push(pass_over("removed by the change: no line of it is left that could break"));
+            continue;
+        }
         if file.undecoded {
             passed_over.push(pass_over(
                 "is no UTF-8: no mutants are made of it, and none of its lines is looked at",
