@@ -126,6 +126,9 @@ os.symlink("/etc/passwd", task / "adversarial" / "link.toml")
 (task / "adversarial" / "bytes.toml").write_bytes(b"\xff\xfe")
 for place in ("/workspace/base/toy/model.py", "/workspace/golden/toy/model.py"):
     pathlib.Path(place).write_text("")
+pathlib.Path("probes").mkdir()
+for number in range(9):
+    pathlib.Path(f"judge_{number}.py").write_text("")
 "#,
     );
     let before = files_below(&ground.path().join("pack"));
@@ -144,6 +147,9 @@ for place in ("/workspace/base/toy/model.py", "/workspace/golden/toy/model.py"):
     assert_eq!(adversary["task/adversarial/link.toml"], "is no plain file");
     assert_eq!(adversary["task/adversarial/large.toml"], "is larger than 1 MiB");
     assert_eq!(adversary["task/adversarial/bytes.toml"], "is not UTF-8");
+    let beside = "lies beside `task/`: only what stands below that counts";
+    assert_eq!(adversary["judge_0.py"], beside);
+    assert_eq!(adversary["judge_7.py"], format!("{beside}; so do 2 others"));
     assert_eq!(ignored(1)["task/adversarial/large.toml"], "is not this role's to write");
     assert_eq!(ignored(2)["task/spec.md"], "was removed, and a task needs it: it stays as it was");
     let report = document["rounds"][0]["report"].as_str().unwrap();
@@ -219,10 +225,12 @@ fn a_folder_of_another_shape_is_not_entered_and_the_rounds_go_on() {
     let steps = document["rounds"][0]["steps"].as_array().unwrap();
     let told: Vec<[&Value; 3]> =
         steps.iter().map(|step| [&step["ending"], &step["written"], &step["ignored"]]).collect();
-    let no_folder = json!([{"path": "task", "why": "is no folder any more: nothing of it is taken"}]);
+    let gone = json!({"path": "task", "why": "is no folder any more: nothing of it is taken"});
+    let aside = json!({"path": "aside", "why": "lies beside `task/`: only what stands below that counts"});
+    let moved = json!([gone, aside]);
     let deep = format!("task{}", "/dd".repeat(9));
     let too_deep = json!([{"path": deep, "why": "is nested too deep"}]);
-    for (found, ignored) in told.iter().zip([&no_folder, &no_folder, &too_deep]) {
+    for (found, ignored) in told.iter().zip([&moved, &moved, &too_deep]) {
         assert_eq!(*found, [&json!("finished"), &json!({}), ignored]);
     }
     assert_eq!(told.len(), 3);

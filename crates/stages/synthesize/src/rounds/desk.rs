@@ -22,6 +22,10 @@ const FILES: usize = 256;
 const NEEDED: [&str; 2] = ["spec.md", "contract.toml"];
 /// Folders below `task` that are looked into, one in another: a task's own are one deep.
 const DEPTH: usize = 8;
+/// What an agent is given, in its folder.
+const LAID: [&str; 5] = ["base", "golden", "task", "PROBES.md", "REPORT.md"];
+/// How many files beside them are told by name.
+const BESIDE: usize = 8;
 /// Memory and processes that an agent itself may have, beside what the task's code may.
 const OWN: Limits = Limits { memory_bytes: 6 << 30, pids: 1024 };
 /// Least bound of `/tmp`, bytes.
@@ -66,7 +70,8 @@ impl Desk<'_> {
         let end =
             infradev_agent::run(self.run_spec(&prompt, &workspace, &scratch, &kept, slot.gpus(), budget))
                 .await?;
-        let (written, ignored) = taken(self.role, draft, &workspace.join("task"));
+        let (written, mut ignored) = taken(self.role, draft, &workspace.join("task"));
+        ignored.extend(beside(&workspace));
         let step = Step {
             role: self.role,
             ending: end.ending,
@@ -245,6 +250,24 @@ fn taken(role: AgentRole, draft: &Draft, folder: &Path) -> Taken {
         }
     }
     (written, ignored)
+}
+
+/// What the agent put beside the folders that it was given; hidden files are its tools' own.
+fn beside(workspace: &Path) -> Vec<Ignored> {
+    let entries = fs::read_dir(workspace).into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let mut names: Vec<String> =
+        names.filter(|name| !LAID.contains(&name.as_str()) && !name.starts_with(['.', '_'])).collect();
+    names.sort();
+    let more = names.len().saturating_sub(BESIDE);
+    names.truncate(BESIDE);
+    let why = "lies beside `task/`: only what stands below that counts";
+    let mut beside: Vec<Ignored> =
+        names.into_iter().map(|path| Ignored { path, why: why.to_owned() }).collect();
+    if let Some(last) = beside.last_mut().filter(|_| more > 0) {
+        last.why = format!("{why}; so do {more} others");
+    }
+    beside
 }
 
 /// What lies below a folder.
