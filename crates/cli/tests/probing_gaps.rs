@@ -210,9 +210,8 @@ fn what_is_only_moved_removed_or_linked_is_no_gap() {
 fn a_python_without_pytest_is_named_itself() {
     let branch = rebate();
     let bare = branch.ground.path().join("bare");
-    let mut made = std::process::Command::new(&branch.python);
-    made.args(["-m", "venv", "--without-pip"]).arg(&bare);
-    assert!(made.status().unwrap().success());
+    let venv = ["-m", "venv", "--without-pip", bare.to_str().unwrap()];
+    branch.ground.tool(branch.python.to_str().unwrap(), &venv).exits(0);
     let python = bare.join("bin/python");
     let all = ["probe-gaps", "--repo", "shop", "--python", python.to_str().unwrap()];
     let said = branch.ground.infradev(&all).exits(4);
