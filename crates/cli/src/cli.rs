@@ -276,7 +276,7 @@ Examples:
   infradev probe-gaps --base origin/main --sarif gaps.sarif --markdown comment.md
   infradev probe-gaps --python .venv/bin/python --world 2 -- tests/test_layers.py tests/unit")]
 pub struct ProbeGapsArgs {
-    /// The repository's top folder
+    /// The repository, or a folder in it: tests are named as they lie there
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub repo: PathBuf,
     /// The branch that yours goes to: your change starts where the two part

@@ -219,3 +219,20 @@ fn a_python_without_pytest_is_named_itself() {
     assert!(said.err.contains("hint: install pytest for this interpreter"), "{}", said.err);
     assert!(!said.err.contains("pack.toml"), "{}", said.err);
 }
+
+#[test]
+fn from_a_folder_of_the_repository_its_tests_are_named_as_they_lie_there() {
+    let branch = rebate();
+    let python = branch.python.to_str().unwrap();
+    let from = |folder: &str, tests: &[&str]| {
+        let all = ["--quiet", "probe-gaps", "--repo", folder, "--python", python, "--json", "--"];
+        branch.ground.infradev(&[&all[..], tests].concat()).exits(0).json()
+    };
+    for (folder, test) in [("shop/tests", "./test_old.py::test_old"), ("shop/tests", "."), ("shop", "tests")]
+    {
+        let document = from(folder, &[test]);
+        let cases = document["change"]["golden"][0]["cases"].as_u64();
+        let expected = if test.contains("::") { 1 } else { 3 };
+        assert_eq!(cases, Some(expected), "{folder} {test}\n{document:#}");
+    }
+}

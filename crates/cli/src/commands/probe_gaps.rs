@@ -16,14 +16,17 @@ use crate::report::{self, Failure};
 use crate::session::Session;
 
 /// Lists the lines of a change that no test notices.
-pub async fn run(global: &Global, args: ProbeGapsArgs) -> Result<ExitCode, Failure> {
+pub async fn run(global: &Global, mut args: ProbeGapsArgs) -> Result<ExitCode, Failure> {
     let python = python(args.python.as_deref())?;
     let mut global = global.clone();
     // No judge is asked here: nothing is built for one.
     global.judge_python.get_or_insert_with(|| python.clone());
     let session = Session::new(&global, args.sandbox.into(), jobs(args.jobs))?;
-    let repository = std::fs::canonicalize(&args.repo)
+    let folder = std::fs::canonicalize(&args.repo)
         .map_err(|error| Failure::bad_input(format!("{}: {error}", args.repo.display())))?;
+    let repository = top(&folder).to_path_buf();
+    let below = folder.strip_prefix(&repository).unwrap_or(Path::new("")).to_string_lossy();
+    args.tests = args.tests.iter().map(|given| below_top(&below, given)).collect();
     let change = DraftedChange::draft(&ChangeAsk {
         repository,
         base: args.base.clone(),
@@ -106,6 +109,20 @@ pub async fn run(global: &Global, args: ProbeGapsArgs) -> Result<ExitCode, Failu
     }
     let gap = args.fail_on_gap && !document.gaps.is_empty();
     Ok(if gap { ExitCode::from(1) } else { ExitCode::SUCCESS })
+}
+
+/// The top of the repository that a folder lies in; the folder itself where it lies in none.
+fn top(folder: &Path) -> &Path {
+    folder.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(folder)
+}
+
+/// A test as it is called from the repository's top: in a folder below it people name what they see there.
+fn below_top(below: &str, given: &str) -> String {
+    match given.trim_start_matches("./") {
+        _ if below.is_empty() || given.starts_with('-') => given.to_owned(),
+        "." | "" => below.to_owned(),
+        path => format!("{below}/{path}"),
+    }
 }
 
 fn plan(args: &ProbeGapsArgs, change: &DraftedChange, given: &[u8]) -> Plan {
