@@ -366,9 +366,13 @@ fn pieces(text: &str) -> Vec<Range<usize>> {
     pieces
 }
 
-fn stem(word: &str) -> String {
-    let word = word.to_lowercase().replace('z', "s");
-    let is_plural =
-        word.len() > 3 && word.ends_with('s') && !["ss", "us", "is"].iter().any(|end| word.ends_with(end));
+fn stem(written: &str) -> String {
+    let word = written.to_lowercase().replace('z', "s");
+    // `LRUs`, unlike `radius`.
+    let is_acronym = written
+        .strip_suffix('s')
+        .is_some_and(|letters| letters.len() > 1 && letters.chars().all(char::is_uppercase));
+    let is_plural = is_acronym
+        || word.len() > 3 && word.ends_with('s') && !["ss", "us", "is"].iter().any(|end| word.ends_with(end));
     if is_plural { word[..word.len() - 1].to_owned() } else { word }
 }
