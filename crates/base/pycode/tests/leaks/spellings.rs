@@ -93,6 +93,8 @@ pub const SPELLINGS: &[(&str, u32, u32, &str)] = &[
     ("constant", 1, 4, "4 × 1024"),
     ("constant", 1, 4, "a 4096-row window"),
     ("constant", 1, 21, "0.000001"),
+    ("constant", 1, 21, "1e−6"),
+    ("constant", 1, 21, "1e&minus;6"),
     ("constant", 1, 21, "10^-6"),
     ("constant", 1, 21, "10⁻⁶"),
     ("constant", 1, 21, "1 × 10⁻⁶"),

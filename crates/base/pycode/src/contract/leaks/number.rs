@@ -148,11 +148,11 @@ fn literal(text: &str, at: usize) -> Option<(usize, Number)> {
         return None;
     }
     if let Some(power) = rest[length..].strip_prefix(['e', 'E']) {
-        let plain = power.strip_prefix(['+', '-']).unwrap_or(power);
+        let plain = power.strip_prefix(['+', '-', '\u{2212}']).unwrap_or(power);
         let count = digits(plain);
         if count > 0 {
             let value: i32 = plain[..count].replace('_', "").parse().ok()?;
-            let value = if power.starts_with('-') { -value } else { value };
+            let value = if power.starts_with(['-', '\u{2212}']) { -value } else { value };
             exponent = exponent.checked_add(value)?;
             length += 1 + power.len() - plain.len() + count;
         }

@@ -246,10 +246,14 @@ pub(super) fn numbers(signs: &[Sign]) -> Vec<Sign> {
             end = group;
         }
         let word: String = (end..).map(at).take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+        let is_signed_power = matches!(word.as_str(), "e" | "E")
+            && matches!(at(end + 1), '-' | '+' | '\u{2212}')
+            && digits(end + 2) > 0;
         let is_ordinal = matches!(word.as_str(), "st" | "nd" | "rd" | "th") && end - from < 3;
         if !word.is_empty()
             && word.chars().all(char::is_alphabetic)
             && !is_ordinal
+            && !is_signed_power
             && !matches!(word.as_str(), "j" | "J")
             && unit(&word).is_none()
         {
@@ -340,6 +344,7 @@ mod tests {
             ("1 234 567.5", "1234567.5"),
             ("12288bytes, 12288B, 12,288ms", "12288 bytes, 12288 B, 12,288 ms"),
             ("4K, 4KiB, 1j, 16th, 4096th, 0x10, 1e6", "4K, 4KiB, 1j, 16th, 4096 th, 0x10, 1e6"),
+            ("1e-6, 1E+6, 1e\u{2212}6, 1e-x", "1e-6, 1E+6, 1e\u{2212}6, 1 e-x"),
             ("0 128, 2024 100, 1 22, 1 2345", "0 128, 2024 100, 1 22, 1 2345"),
             ("int64 128, v1.2rc", "int64 128, v1.2rc"),
         ] {
