@@ -8,6 +8,8 @@ use proptest::prelude::*;
 mod algorithms;
 #[path = "leaks/spellings.rs"]
 mod spellings;
+#[path = "leaks/statements.rs"]
+mod statements;
 
 const BASE: &str = "\
 import torch
@@ -82,6 +84,20 @@ fn contract(more: &str) -> (Contract, String) {
 
 fn leaks(text: &str) -> Vec<ContractFinding> {
     with_leaks(&contract("").0, |leaks| leaks.find("spec.md", text))
+}
+
+/// What a text gives away of a file of golden's, where base's version and a test are these.
+fn leaks_of(golden: &str, base: &str, test: &str, text: &str) -> Vec<ContractFinding> {
+    let file = |text: &str| [("m.py".to_owned(), text.to_owned())];
+    let leaks = Leaks::of(&Texts {
+        base: &file(base),
+        golden: &file(golden),
+        tests: &[test],
+        base_has_word: &|_| false,
+        contract: &Contract::default(),
+        listed: &[],
+    });
+    leaks.find("spec.md", text)
 }
 
 fn shown(findings: &[ContractFinding]) -> String {

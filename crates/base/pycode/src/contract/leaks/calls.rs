@@ -7,8 +7,13 @@ use ruff_text_size::{Ranged, TextRange, TextSize};
 
 use crate::module::{Module, Span};
 
-/// Libraries whose functions are methods of their arrays, too.
+/// Libraries whose functions are methods of their arrays, too. The first stands for all of them.
 const LIBRARIES: [&str; 4] = ["torch", "np", "numpy", "jnp"];
+
+/// The one name of libraries whose functions are each other's, `torch` for `np`, too. `None` for other words.
+pub(super) fn library(word: &str) -> Option<&'static str> {
+    LIBRARIES.contains(&word).then_some(LIBRARIES[0])
+}
 
 /// Calls of which every mixture of the forms is written; of more of them at most one at a time is in another form than all others.
 const MIXED: usize = 4;
@@ -70,7 +75,7 @@ pub(super) fn other_forms(module: &Module, expr: &Expr) -> Vec<String> {
 /// How a call is written, if it can be written in the other form.
 fn form_of(call: &ExprCall) -> Option<Form> {
     let function = call.func.as_attribute_expr()?;
-    let is_library = function.value.as_name_expr().is_some_and(|name| LIBRARIES.contains(&name.id.as_str()));
+    let is_library = function.value.as_name_expr().is_some_and(|name| library(&name.id).is_some());
     match is_library {
         true => call.arguments.args.first().filter(|first| is_atom(first)).map(|_| Form::Function),
         false => is_atom(&function.value).then_some(Form::Method),
@@ -133,7 +138,7 @@ impl Writer<'_> {
                 let first = call.arguments.iter_source_order().next();
                 let rest = first.map(|first| self.written(TextRange::new(first.start(), call.end())));
                 let rest = rest.map_or(")".to_owned(), |rest| format!(", {rest}"));
-                Some(format!("torch.{name}({}{rest}", self.written(function.value.range())))
+                Some(format!("{}.{name}({}{rest}", LIBRARIES[0], self.written(function.value.range())))
             }
         }
     }

@@ -159,11 +159,18 @@ impl<'m> Reader<'m, '_> {
 
     /// A statement with the value that it gives; `to_name` says that it gives it to a plain name, if to anything.
     fn around(&mut self, whole: &impl Ranged, value: Option<&Expr>, to_name: bool) {
-        let part = if value.is_some() && to_name { Part::Around } else { Part::Whole };
+        let is_around = to_name && value.is_some_and(|value| !self.is_short_operation(value));
+        let part = if is_around { Part::Around } else { Part::Whole };
         self.statement(whole, part, Vec::new());
         if let Some(value) = value {
             self.value(value, Part::Value);
         }
+    }
+
+    /// Whether a value computes something, in too few tokens to be told without what it is given to.
+    fn is_short_operation(&self, value: &Expr) -> bool {
+        matches!(value, Expr::BinOp(_) | Expr::BoolOp(_) | Expr::Compare(_))
+            && statement::is_short(&self.code(value))
     }
 
     fn name(&mut self, name: &str, ranged: &impl Ranged) {

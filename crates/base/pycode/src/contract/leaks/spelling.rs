@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::number;
+use super::{calls, number};
 
 /// What a text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -182,7 +182,10 @@ impl Lexer<'_> {
             && !follows.starts_with("==")
             && is_word(word);
         if !is_keyword {
-            self.push(word, length, Role::Plain);
+            // `np.cumsum` and `torch.cumsum` are one.
+            let attribute = follows.strip_prefix('.');
+            let library = attribute.filter(|name| is_word(name)).and_then(|_| calls::library(word));
+            self.push(library.unwrap_or(word), length, Role::Plain);
             return;
         }
         self.push(word, length, Role::Keyword);

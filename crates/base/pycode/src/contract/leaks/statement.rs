@@ -115,7 +115,8 @@ struct Pattern {
 pub(super) enum Part {
     /// All of it.
     Whole,
-    /// All of it, where only its value tells anything: what gives that to a name, or returns it.
+    /// All of it, where only its value tells anything: what gives that to a name, or returns it. One that is too short by itself is told
+    /// with the whole.
     Around,
     /// The value that it gives or returns.
     Value,
@@ -216,6 +217,12 @@ impl Pattern {
         }
         Some(last)
     }
+}
+
+/// Whether a value is too short to be told by itself with other names.
+pub(super) fn is_short(value: &str) -> bool {
+    let tokens = spelling::tokens(value, Text::Code);
+    tokens.iter().filter(|token| token.role == Role::Plain).count() < RENAMED
 }
 
 /// Whether a statement returns what it computes of a number: `return 3 * x`.
