@@ -6,6 +6,8 @@ use proptest::prelude::*;
 
 #[path = "leaks/algorithms.rs"]
 mod algorithms;
+#[path = "leaks/names.rs"]
+mod names;
 #[path = "leaks/spellings.rs"]
 mod spellings;
 #[path = "leaks/statements.rs"]

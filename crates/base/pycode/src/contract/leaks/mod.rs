@@ -325,7 +325,8 @@ impl Leaks {
             .filter_map(|token| {
                 let golden = self.names.get(&token.text)?;
                 let range = token.range;
-                (is_compound(&token.text) || is_code(&range)).then(|| {
+                let is_told = is_compound(&token.text) || is_code(&range);
+                (is_told && !goes_on(text, &range)).then(|| {
                     let is = "a name that golden chose stands here".to_owned();
                     Hit::new(text, range, ContractRule::PrivateName, is, golden)
                 })
@@ -374,6 +375,13 @@ fn closed(text: &str, range: Range<usize>) -> &str {
     let open = passage.matches('(').count().saturating_sub(passage.matches(')').count());
     let closing = text[range.end..].bytes().take(open).take_while(|byte| *byte == b')').count();
     &text[range.start..range.end + closing]
+}
+
+/// Whether a word is but a part of one whose underscores Markdown escapes: `_limit` in `rate\_limit`.
+fn goes_on(text: &str, word: &Range<usize>) -> bool {
+    let before = text[..word.start].strip_suffix('\\').filter(|_| text[word.start..].starts_with('_'));
+    before.is_some_and(|before| before.ends_with(|c: char| c.is_alphanumeric() || c == '_'))
+        || text[word.end..].starts_with("\\_")
 }
 
 /// Whether a word can't be one of plain English: `by_expert`, `PrefixNode`.
