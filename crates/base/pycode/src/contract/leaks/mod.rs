@@ -3,9 +3,11 @@
 
 mod algorithm;
 mod allowed;
+mod bound;
 mod calls;
 mod catalogue;
 mod interface;
+mod messages;
 mod number;
 mod prose;
 mod quantity;
@@ -144,7 +146,9 @@ impl Leaks {
         let public: Vec<&str> =
             known.iter().copied().chain(listed).chain(signatures.iter().copied()).collect();
         let algorithms = Algorithms::of(&golden, &public, texts.base_has_word);
-        messages.retain(|message, _| !known.iter().any(|text| text.contains(message.as_str())));
+        let strings: Vec<String> = known.iter().flat_map(|text| messages::strings(text)).collect();
+        let spoken = || known.iter().copied().chain(strings.iter().map(String::as_str));
+        messages.retain(|message, _| !spoken().any(|text| text.contains(message.as_str())));
 
         let values: HashSet<Number> = known
             .iter()

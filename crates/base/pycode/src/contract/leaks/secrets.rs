@@ -6,11 +6,13 @@ use infradev_model::GoldenLine;
 use ruff_python_ast::helpers::is_docstring_stmt;
 use ruff_python_ast::token::TokenKind;
 use ruff_python_ast::visitor::{self, Visitor};
-use ruff_python_ast::{Alias, Expr, ExprContext, Keyword, Number as Literal, Operator, Parameter, Stmt};
+use ruff_python_ast::{Alias, Expr, ExprContext, Keyword, Number as Literal, Operator, Stmt};
 use ruff_text_size::Ranged;
 
 use super::NGRAM;
+use super::bound::Bound;
 use super::calls::other_forms;
+use super::messages;
 use super::number::{self, Number};
 use super::prose::Passage;
 use super::spelling::{self, Role, Text};
@@ -20,8 +22,6 @@ use crate::module::Module;
 
 /// Fewest tokens of a run that brackets and quotes make as long as [`NGRAM`].
 pub(super) const SHORTEST_RUN: usize = 6;
-/// Shortest message that is told by itself, in characters.
-const MESSAGE: usize = 12;
 
 /// What added lines hold, each with the first place where it stands.
 #[derive(Debug, Clone, Default)]
@@ -195,6 +195,13 @@ impl<'m> Reader<'m, '_> {
         }
     }
 
+    fn message(&mut self, text: &str, ranged: &impl Ranged) {
+        if messages::tells(text) && self.is_added(ranged) {
+            let golden = self.golden(ranged);
+            self.secrets.messages.entry(text.to_owned()).or_insert(golden);
+        }
+    }
+
     fn function(&mut self, function: &'m ruff_python_ast::StmtFunctionDef) {
         self.bound(&function.name, &function.name);
         for parameter in function.parameters.iter() {
@@ -325,13 +332,13 @@ impl<'m> Visitor<'m> for Reader<'m, '_> {
             }
             Expr::StringLiteral(string) => {
                 let text = string.value.to_str();
-                if text.chars().count() >= MESSAGE && text.trim().contains(' ') && self.is_added(string) {
-                    let golden = self.golden(string);
-                    self.secrets.messages.entry(text.to_owned()).or_insert(golden);
-                }
+                self.message(text, string);
                 if text.chars().all(|c| c.is_alphanumeric() || c == '_') {
                     self.secrets.interface.insert(text.to_owned());
                 }
+            }
+            Expr::FString(string) => {
+                messages::pieces(&string.value).iter().for_each(|piece| self.message(piece, string));
             }
             _ => {}
         }
@@ -346,37 +353,6 @@ impl<'m> Visitor<'m> for Reader<'m, '_> {
     fn visit_alias(&mut self, alias: &'m Alias) {
         let names = alias.name.split('.').chain(alias.asname.as_ref().map(|name| name.as_str()));
         self.secrets.interface.extend(names.map(str::to_owned));
-    }
-}
-
-/// The names that a function binds, those of what stands in it too.
-#[derive(Default)]
-struct Bound(HashSet<String>);
-
-impl<'a> Visitor<'a> for Bound {
-    fn visit_stmt(&mut self, statement: &'a Stmt) {
-        match statement {
-            Stmt::FunctionDef(function) => {
-                self.0.insert(function.name.as_str().to_owned());
-            }
-            Stmt::ClassDef(class) => {
-                self.0.insert(class.name.as_str().to_owned());
-            }
-            _ => {}
-        }
-        visitor::walk_stmt(self, statement);
-    }
-
-    fn visit_expr(&mut self, expr: &'a Expr) {
-        if let Some(name) = expr.as_name_expr().filter(|name| name.ctx == ExprContext::Store) {
-            self.0.insert(name.id.as_str().to_owned());
-        }
-        visitor::walk_expr(self, expr);
-    }
-
-    fn visit_parameter(&mut self, parameter: &'a Parameter) {
-        self.0.insert(parameter.name.as_str().to_owned());
-        visitor::walk_parameter(self, parameter);
     }
 }
 
