@@ -1,5 +1,6 @@
 //! What `infradev probe-gaps` says of a mutant is what plain pytest says of the file with the mutant in it, in whatever ways a
-//! module holds on to what it did when it was imported: mutants run in forks of a process that has imported it.
+//! module holds on to what it did when it was imported: mutants run in forks of a process that has imported it. And in whatever
+//! ways tests lean on those before them: mutants run on a part of them.
 
 mod branch;
 mod ground;
@@ -8,10 +9,18 @@ use branch::Branch;
 
 /// Runs every mutant of a module of its own by hand, too; how many of them pytest lets pass.
 fn survivors_of(module: &str, tests: &str) -> usize {
+    survivors_under(&[], module, &[("test_lately.py", tests)])
+}
+
+/// The same with options, and with test files by name.
+fn survivors_under(options: &[&str], module: &str, tests: &[(&str, &str)]) -> usize {
     let branch = Branch::of(&[]);
     branch.write("src/shop/lately.py", module);
-    branch.write("tests/test_lately.py", tests);
-    let document = branch.gaps(&["--json"]).exits(0).json();
+    for (name, text) in tests {
+        branch.write(&format!("tests/{name}"), text);
+    }
+    let options: Vec<&str> = ["--json"].iter().chain(options).copied().collect();
+    let document = branch.gaps(&options).exits(0).json();
     let mutants = document["change"]["mutants"].as_array().unwrap();
     let mut survivors = 0;
     for record in mutants {
@@ -22,7 +31,7 @@ fn survivors_of(module: &str, tests: &str) -> usize {
             "src/shop/lately.py",
             &format!("{}{replacement}{}", &module[..at("start")], &module[at("end")..]),
         );
-        let by_hand = plain_pytest(&branch);
+        let by_hand = plain_pytest(&branch, tests);
         survivors += usize::from(by_hand);
         assert_eq!(record["fate"] != "official", by_hand, "{record:#}");
     }
@@ -31,10 +40,12 @@ fn survivors_of(module: &str, tests: &str) -> usize {
 }
 
 /// Whether all tests pass, in a process of their own.
-fn plain_pytest(branch: &Branch) -> bool {
+fn plain_pytest(branch: &Branch, tests: &[(&str, &str)]) -> bool {
     let source = branch.ground.path().join("shop/src");
     let variables = [("PYTHONPATH", source.to_str().unwrap()), ("PYTHONDONTWRITEBYTECODE", "1")];
-    let words = ["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "shop/tests/test_lately.py"];
+    let files: Vec<String> = tests.iter().map(|(name, _)| format!("shop/tests/{name}")).collect();
+    let words = ["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"];
+    let words: Vec<&str> = words.into_iter().chain(files.iter().map(String::as_str)).collect();
     let said = branch.ground.tool_with(&variables, branch.python.to_str().unwrap(), &words);
     // Passed, failed, not collected.
     assert!((0..=2).contains(&said.code), "{}{}", said.out, said.err);
@@ -140,4 +151,160 @@ def test_area():
     assert area(3, 4) == WANTED
 ";
     assert!(with_half(module, tests) > 1);
+}
+
+/// An engine that tests of a file share. Those that do not reach it are so many that a mutant is run without them first.
+const ENGINE: &str = "\
+class Engine:
+    def __init__(self):
+        self.done = []
+
+    def submit(self, x):
+        self.done.append(x)
+
+    def count(self, least=0):
+        if least < 0:
+            least = 0
+        return len([x for x in self.done if x >= least])
+";
+
+const ENGINE_TESTS: &str = "\
+import pytest
+from shop.lately import Engine
+
+
+@pytest.fixture(scope='module')
+def engine():
+    return Engine()
+
+
+@pytest.mark.parametrize('n', range(40))
+def test_other(n):
+    pass
+
+
+def test_submit(engine):
+    engine.submit(3)
+
+
+def test_count(engine):
+    assert engine.count() == 1
+
+
+@pytest.mark.xfail(reason='known')
+def test_known():
+    assert False
+";
+
+#[test]
+fn of_tests_that_share_a_fixture_with_state() {
+    assert!(survivors_under(&[], ENGINE, &[("test_lately.py", ENGINE_TESTS)]) > 0);
+}
+
+#[test]
+fn of_tests_that_share_a_fixture_with_state_on_two_ranks() {
+    assert!(survivors_under(&["--world", "2"], ENGINE, &[("test_lately.py", ENGINE_TESTS)]) > 0);
+}
+
+#[test]
+fn of_tests_that_share_a_fixture_with_state_in_ranks_that_start_from_nothing() {
+    // What decides collection by the rank allows no template.
+    let tests = format!("import os\nRANK = os.environ.get('RANK')\n{ENGINE_TESTS}");
+    assert!(survivors_under(&[], ENGINE, &[("test_lately.py", &tests)]) > 0);
+}
+
+#[test]
+fn of_a_fixture_that_looks_at_its_state_when_it_is_torn_down() {
+    let tests = ENGINE_TESTS.replace(
+        "    return Engine()",
+        "    shared = Engine()\n    yield shared\n    assert shared.count(2) == shared.count(3) == 1",
+    );
+    assert!(survivors_under(&[], ENGINE, &[("test_lately.py", &tests)]) > 0);
+}
+
+const STORE: &str = "\
+STORE = {}
+
+
+def put(key, value):
+    STORE[key] = value
+
+
+def get(key, scale=1):
+    if scale > 5:
+        scale = 5
+    return STORE[key] * scale
+
+
+def wipe():
+    STORE.clear()
+";
+
+#[test]
+fn of_tests_that_leave_something_in_a_module() {
+    let tests = "\
+import pytest
+from shop import lately
+
+
+@pytest.mark.parametrize('n', range(40))
+def test_other(n):
+    pass
+
+
+def test_put():
+    lately.put('a', 2)
+
+
+def test_get():
+    assert lately.get('a') == 2
+
+
+def test_get_thrice():
+    assert lately.get('a', 3) == 6
+
+
+def test_wipe():
+    lately.wipe()
+
+
+def test_wiped():
+    assert lately.STORE == {}
+";
+    assert!(survivors_of(STORE, tests) > 0);
+}
+
+#[test]
+fn of_tests_that_need_those_of_a_file_before() {
+    let early = "\
+from shop import lately
+
+
+def test_put():
+    lately.put('a', 2)
+    assert lately.STORE == {'a': 2}
+";
+    let late = "\
+from shop import lately
+
+
+def test_get():
+    assert lately.get('a', 3) == 6
+
+
+def test_wipe():
+    lately.wipe()
+    assert lately.STORE == {}
+";
+    assert!(survivors_under(&[], STORE, &[("test_early.py", early), ("test_lately.py", late)]) > 0);
+}
+
+#[test]
+fn tests_that_are_expected_to_fail_are_told_with_those_that_are_skipped() {
+    let branch = Branch::of(&[]);
+    branch.write("src/shop/lately.py", ENGINE);
+    branch.write("tests/test_lately.py", ENGINE_TESTS);
+    let document = branch.gaps(&["--json"]).exits(0).json();
+    let golden = &document["change"]["golden"][0];
+    assert_eq!(golden["left_out"], serde_json::json!(["tests/test_lately.py::test_known"]), "{golden:#}");
 }

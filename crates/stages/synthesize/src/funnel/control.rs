@@ -36,8 +36,10 @@ pub struct SuiteControl {
     pub failing: BTreeMap<String, String>,
     /// Cases that answer differently from one run of golden to the next: they would reject mutants at random.
     pub flaky: Vec<String>,
-    /// Cases that golden skips.
+    /// Cases that golden skips, or that are expected to fail and do.
     pub skipped: Vec<String>,
+    /// All that golden ran, in order, with the seconds that each took: cases lean on those before them, whatever these answer.
+    pub order: Vec<(String, f64)>,
     /// Lines that every case depends on.
     pub shared: BTreeSet<Line>,
     /// Seconds until the first case.
@@ -129,6 +131,7 @@ impl SuiteControl {
             failing: BTreeMap::new(),
             flaky: Vec::new(),
             skipped: Vec::new(),
+            order: plain.cases.iter().map(|case| (case.case.id.clone(), case.duration_s)).collect(),
             shared: followed.reach.shared.clone(),
             set_up_s: plain.set_up_s,
             wall_s: plain.wall_s,
@@ -140,7 +143,7 @@ impl SuiteControl {
             let alike = while_followed.get(&id) == Some(&vector);
             if !alike && again.iter().any(|run| run.get(&id) != Some(&vector)) {
                 control.flaky.push(id);
-            } else if vector.iter().all(|outcome| *outcome == Outcome::Skipped) {
+            } else if vector.iter().all(|outcome| matches!(outcome, Outcome::Skipped | Outcome::Xfailed)) {
                 control.skipped.push(id);
             } else if !countable(&vector) {
                 control.failing.insert(id, case.said());
@@ -156,7 +159,7 @@ impl SuiteControl {
         control
     }
 
-    /// Leaves out official cases that were not asked for.
+    /// Leaves out official cases that were not asked for. They still run before those that lean on them.
     pub fn keep_only(&mut self, only: &BTreeSet<String>) {
         if only.is_empty() || self.suite != Suite::Official {
             return;
@@ -196,9 +199,11 @@ impl SuiteControl {
     /// How long a mutant may take, by golden's own times; never longer than the task allows.
     pub fn timeouts(&self, task: &Timeouts, cases: &BTreeSet<String>) -> (Timeouts, BTreeMap<String, f64>) {
         let slack = |seconds: f64| seconds * SLACK.0 + SLACK.1;
-        let deadlines: BTreeMap<String, f64> = cases
+        let deadlines: BTreeMap<String, f64> = self
+            .order
             .iter()
-            .filter_map(|id| Some((id.clone(), slack(self.cases.get(id)?.duration_s).min(task.case))))
+            .filter(|(id, _)| cases.contains(id))
+            .map(|(id, seconds)| (id.clone(), slack(*seconds).min(task.case)))
             .collect();
         let case = deadlines.values().copied().fold(0.0, f64::max).max(SLACK.1).min(task.case);
         let collect = slack(self.set_up_s).min(task.collect);
@@ -280,6 +285,7 @@ mod tests {
             ("chance", Passed),
             ("late", Failed),
             ("bad", Failed),
+            ("known", Outcome::Xfailed),
         ]);
         let mut followed = run(&[
             ("alike", Passed),
@@ -287,6 +293,7 @@ mod tests {
             ("chance", Failed),
             ("late", Passed),
             ("bad", Failed),
+            ("known", Outcome::Xfailed),
         ]);
         for known in ["alike", "slow"] {
             followed.reach.cases.insert(known.to_string(), Default::default());
@@ -300,6 +307,8 @@ mod tests {
         assert_eq!(control.cases.keys().collect::<Vec<_>>(), ["alike", "slow"]);
         assert!(control.cases["slow"].wide && !control.cases["alike"].wide);
         assert_eq!(control.failing.keys().collect::<Vec<_>>(), ["bad"]);
+        assert_eq!(control.skipped, ["known"]);
+        assert_eq!(control.order.len(), 6);
         assert_eq!(control.summary().flaky, ["chance", "late"]);
     }
 }

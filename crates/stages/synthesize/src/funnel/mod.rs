@@ -11,6 +11,7 @@ mod change;
 mod control;
 mod done;
 mod given;
+mod leaning;
 mod mutations;
 mod rewriting;
 mod running;

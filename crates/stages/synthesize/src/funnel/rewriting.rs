@@ -114,10 +114,15 @@ impl Trying<'_> {
         if cases.is_empty() {
             return Ok(Vec::new());
         }
-        let (timeouts, deadlines) = control.timeouts(&self.task.public.spec.timeouts, cases);
+        // A case may lean on those before it.
+        let asked = match control.suite {
+            Suite::Official => control.whole_files(cases),
+            Suite::Probe => cases.clone(),
+        };
+        let (timeouts, deadlines) = control.timeouts(&self.task.public.spec.timeouts, &asked);
         let ask = Ask {
             world: control.world,
-            cases: Some(cases),
+            cases: Some(&asked),
             stop: None,
             eager: false,
             resumes: false,

@@ -14,12 +14,16 @@ use infradev_trial::{Session, TrialError};
 
 use super::control::{Control, SuiteControl};
 use super::done::{Done, Finished, FinishedRewrite};
+use super::leaning::Believed;
 use super::rewriting::Anew;
 use super::trying::{Candidate, Trying};
 use super::{FunnelError, Mutations, followed, lines_of};
 
 /// Seed of the probes' inputs, of golden's control as of each mutant.
 const SEED: u64 = 0x5eed;
+
+/// Names how a mutant comes to its verdict: what another way found is not gone on with, nor merged with what this one finds.
+const WAY: &str = "infradev funnel v2";
 
 /// What is asked for.
 #[derive(Debug, Clone)]
@@ -105,7 +109,9 @@ impl<'a> Funnel<'a> {
     ) -> Result<Funnel<'a>, FunnelError> {
         let files = GoldenChange::of(ready)?.files();
         let followed = followed(&files);
-        let key = executor.session_key(ready);
+        let mut key = DigestBuilder::new(WAY);
+        key.part("session", executor.session_key(ready).as_str().as_bytes());
+        let key = key.finish();
         Ok(Funnel { executor, run, ready, plan, told, key, files, followed })
     }
 
@@ -127,7 +133,8 @@ impl<'a> Funnel<'a> {
             (self.told)(Told::Mutant { record: &record, done: done + 1, of, recorded: true });
         }
         let (mutants, anew, queue) = (RefCell::new(mutants), RefCell::new(anew), RefCell::new(open));
-        let trying = Trying { task: &self.ready.task, control: &control, seed: SEED };
+        let believed = Believed::default();
+        let trying = Trying { task: &self.ready.task, control: &control, believed: &believed, seed: SEED };
         let work = async |place: Place| {
             // As a whole: slot, GPUs and folder stay until the session is closed.
             let Place { mut session, held } = place;

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use infradev_model::{
-    CaseResult, Fate, Mutant, MutantRecord, Outcome, RejectedBy, SealedTask, Suite, Word, merge,
+    CaseResult, Fate, Mutant, MutantRecord, Outcome, RejectedBy, SealedTask, Suite, Timeouts, Word, merge,
 };
 use infradev_trial::{Ask, Line, Session, TrialError, Tried};
 
 use super::control::{Control, SuiteControl, run};
+use super::leaning::{Believed, Scope, sequence};
 
 /// What a mutant is tried with.
 pub struct Trying<'a> {
@@ -16,6 +17,8 @@ pub struct Trying<'a> {
     pub task: &'a SealedTask,
     /// Golden's control.
     pub control: &'a Control,
+    /// What golden gave on parts of its suites.
+    pub believed: &'a Believed,
     /// Seed of the probes' inputs: the same for all mutants, as for golden's control.
     pub seed: u64,
 }
@@ -30,6 +33,13 @@ pub struct Candidate {
     pub lines: Option<BTreeSet<Line>>,
     /// Whether the task says that it is equivalent to golden.
     pub listed: bool,
+}
+
+impl Candidate {
+    fn lay(&self, session: &mut Session) -> Result<(), TrialError> {
+        let text = self.mutant.text(&self.golden).map(String::into_bytes);
+        session.lay(&[(self.mutant.file.clone(), text)])
+    }
 }
 
 /// Whose times a mutant's deadlines come from.
@@ -65,8 +75,7 @@ impl Trying<'_> {
             probes: BTreeMap::new(),
             wall_s: 0.0,
         };
-        let text = mutant.text(&candidate.golden).map(String::into_bytes);
-        session.lay(&[(mutant.file.clone(), text)])?;
+        candidate.lay(session)?;
         let mut outcome = self.suites(session, candidate, Pace::Golden, &mut record).await;
         if outcome.is_ok() && candidate.listed && late(&record) {
             (record.by, record.official_reach, record.probe_reach) = (None, 0, 0);
@@ -111,6 +120,9 @@ impl Trying<'_> {
                 let tried = run(session, Suite::Official, &ask).await?;
                 if tried.cases.iter().any(rejects) || missing(&tried, &cases).is_some() {
                     session.give_up_template(control.world).await;
+                } else {
+                    let all = sequence(control, &cases, &tried, None);
+                    self.believed.keep(control.world, tried.resumed, all, true);
                 }
             }
         }
@@ -153,50 +165,152 @@ impl Trying<'_> {
         pace: Pace,
         record: &mut MutantRecord,
     ) -> Result<(), TrialError> {
-        let rejects = |case: &CaseResult| word(control, case) != Word::Passed && !judge_failed(case);
-        let allowed = &self.task.public.spec.timeouts;
-        let (timeouts, deadlines) = match pace {
-            Pace::Golden => control.timeouts(allowed, cases),
-            Pace::Task => (allowed.clone(), BTreeMap::new()),
-        };
-        let official = control.suite == Suite::Official;
+        if control.suite == Suite::Official {
+            if let Some(by) = self.official(session, control, candidate, cases, pace).await? {
+                record.by.get_or_insert(by);
+            }
+            return Ok(());
+        }
+        let (timeouts, deadlines) = self.times(control, cases, pace);
         let ask = Ask {
             world: control.world,
             cases: Some(cases),
-            stop: official.then_some(&rejects),
-            eager: official,
-            resumes: official && resumes(candidate, control),
+            stop: None,
+            eager: false,
+            resumes: false,
             timeouts: &timeouts,
             deadlines: &deadlines,
             reach: &[],
             seed: self.seed,
         };
-        let tried = run(session, control.suite, &ask).await?;
-        let rejected = |case: &CaseResult| RejectedBy {
-            suite: control.suite,
-            case: case.case.id.clone(),
-            world: control.world,
-            word: word(control, case),
-            said: case.said(),
-        };
-        if let Some(case) = tried.cases.iter().find(|case| rejects(case)) {
-            record.by.get_or_insert_with(|| rejected(case));
-        } else if let Some(missing) = missing(&tried, cases) {
-            record.by.get_or_insert_with(|| RejectedBy {
-                suite: control.suite,
-                case: missing,
-                world: control.world,
-                word: Word::Missing,
-                said: tried.notes.first().cloned().unwrap_or_default(),
-            });
+        let tried = run(session, Suite::Probe, &ask).await?;
+        if let Some(by) = rejection(control, &tried, cases) {
+            record.by.get_or_insert(by);
         }
-        if !official {
-            for case in tried.cases.iter().filter(|case| !judge_failed(case)) {
-                record.probes.insert(case.case.id.clone(), word(control, case));
-            }
+        for case in tried.cases.iter().filter(|case| !judge_failed(case)) {
+            record.probes.insert(case.case.id.clone(), word(control, case));
         }
         Ok(())
     }
+
+    /// Runs official cases in as much of their suite as the verdict needs: a case may lean on those before it, and what a mutant
+    /// leaves behind may be noticed by one that does not reach it. What survives whole files survives. What is rejected is, unless
+    /// the whole suite was run, where golden answers as ever in the very same cases.
+    async fn official(
+        &self,
+        session: &mut Session,
+        control: &SuiteControl,
+        candidate: &Candidate,
+        reached: &BTreeSet<String>,
+        pace: Pace,
+    ) -> Result<Option<RejectedBy>, TrialError> {
+        let mut scopes = control.scopes(reached).into_iter().peekable();
+        while let Some(Scope { asked, whole }) = scopes.next() {
+            let (timeouts, deadlines) = self.times(control, &asked, pace);
+            let rejects = |case: &CaseResult| rejects(control, case);
+            let ask = Ask {
+                world: control.world,
+                cases: Some(&asked),
+                stop: Some(&rejects),
+                eager: answers_alike(control, &asked),
+                resumes: resumes(candidate, control),
+                timeouts: &timeouts,
+                deadlines: &deadlines,
+                reach: &[],
+                seed: self.seed,
+            };
+            let tried = run(session, Suite::Official, &ask).await?;
+            match rejection(control, &tried, &asked) {
+                None if whole => return Ok(None),
+                None => {}
+                Some(by) if scopes.peek().is_none() => return Ok(Some(by)),
+                Some(by) if self.golden_agrees(session, control, candidate, &ask, &tried).await? => {
+                    return Ok(Some(by));
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether golden answers as ever in the cases that a mutant was run on, up to the one that rejects it.
+    async fn golden_agrees(
+        &self,
+        session: &mut Session,
+        control: &SuiteControl,
+        candidate: &Candidate,
+        ask: &Ask<'_>,
+        tried: &Tried,
+    ) -> Result<bool, TrialError> {
+        let Some(asked) = ask.cases else { return Ok(true) };
+        if tried.cases.is_empty() {
+            // It could not be collected: no case had a part in that.
+            return Ok(true);
+        }
+        let last = tried.cases.iter().find(|case| rejects(control, case));
+        let sequence = sequence(control, asked, tried, last);
+        if let Some(agrees) = self.believed.known(control.world, tried.resumed, &sequence) {
+            return Ok(agrees);
+        }
+        let ends = |case: &CaseResult| {
+            rejects(control, case) || last.is_some_and(|last| last.case.id == case.case.id)
+        };
+        let ask = Ask { stop: Some(&ends), resumes: tried.resumed, ..*ask };
+        session.put_back()?;
+        let golden = run(session, Suite::Official, &ask).await?;
+        candidate.lay(session)?;
+        let agrees = match last {
+            Some(last) => {
+                golden.cases.iter().any(|case| case.case.id == last.case.id)
+                    && !golden.cases.iter().any(|case| rejects(control, case))
+            }
+            None => rejection(control, &golden, asked).is_none(),
+        };
+        self.believed.keep(control.world, tried.resumed, sequence, agrees);
+        Ok(agrees)
+    }
+
+    fn times(
+        &self,
+        control: &SuiteControl,
+        cases: &BTreeSet<String>,
+        pace: Pace,
+    ) -> (Timeouts, BTreeMap<String, f64>) {
+        let allowed = &self.task.public.spec.timeouts;
+        match pace {
+            Pace::Golden => control.timeouts(allowed, cases),
+            Pace::Task => (allowed.clone(), BTreeMap::new()),
+        }
+    }
+}
+
+/// Whether a case rejects what it was run on: one that golden passes, and that does not.
+fn rejects(control: &SuiteControl, case: &CaseResult) -> bool {
+    control.cases.contains_key(&case.case.id) && word(control, case) != Word::Passed && !judge_failed(case)
+}
+
+/// What rejects a mutant in a run, if anything.
+fn rejection(control: &SuiteControl, tried: &Tried, asked: &BTreeSet<String>) -> Option<RejectedBy> {
+    let by = |case: String, word: Word, said: String| RejectedBy {
+        suite: control.suite,
+        case,
+        world: control.world,
+        word,
+        said,
+    };
+    if let Some(case) = tried.cases.iter().find(|case| rejects(control, case)) {
+        return Some(by(case.case.id.clone(), word(control, case), case.said()));
+    }
+    let judged: BTreeSet<String> =
+        asked.iter().filter(|id| control.cases.contains_key(*id)).cloned().collect();
+    let missing = missing(tried, &judged)?;
+    Some(by(missing, Word::Missing, tried.notes.first().cloned().unwrap_or_default()))
+}
+
+/// Whether golden passes all of these cases: where one may fail and end nothing, what it leaves behind is what all its ranks
+/// leave, and none may be cut short.
+fn answers_alike(control: &SuiteControl, asked: &BTreeSet<String>) -> bool {
+    asked.iter().all(|id| control.cases.contains_key(id))
 }
 
 /// Whether nothing but a deadline rejected a mutant: what the deadline cut is not counted as answered.
