@@ -7,14 +7,17 @@
 mod disk;
 mod ending;
 mod error;
+mod headers;
 mod hosted;
 mod install;
 mod known;
 mod log;
 mod meter;
+mod object;
 mod output;
 mod proxy;
 mod relay;
+mod routes;
 mod run;
 mod skill;
 mod tally;
