@@ -20,6 +20,7 @@ mod relay;
 mod routes;
 mod run;
 mod skill;
+mod streams;
 mod tally;
 mod trajectory;
 mod waiting;
