@@ -14,7 +14,7 @@ use crate::cli::{ArmWord, Requirement};
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 AGENT is one of
-  claude-code | codex | mini-swe-agent    installed once, at a pinned version
+  claude-code | codex | mini-swe-agent | qwen-code | openhands | gemini-cli    installed once, at a pinned version
   command              what --command says: it reads the prompt on standard input and edits the folder that it runs in
   golden | nop | hollow | mutant:NAME    the task's own patches, for trying things out; no model
   mine.toml            an agent's file of your own
@@ -93,7 +93,7 @@ pub struct EvalArgs {
 #[derive(Debug, Clone, Args)]
 pub struct ArmArgs {
     /// The model, by the name that its endpoint knows; several are arms of one run
-    #[arg(long = "model", value_name = "MODEL")]
+    #[arg(long = "model", value_name = "MODEL", value_parser = model)]
     pub models: Vec<String>,
     /// What stands for the specification; several are arms of one run [default: synthesised]
     #[arg(long = "prompt", value_enum, value_name = "ARM")]
@@ -136,6 +136,13 @@ impl From<RetryWord> for Ending {
 }
 
 /// GiB as they are typed, in bytes: 1 MiB and more.
+fn model(text: &str) -> Result<String, String> {
+    match text.trim().is_empty() {
+        true => Err("it is a name that the endpoint knows".to_owned()),
+        false => Ok(text.to_owned()),
+    }
+}
+
 fn gib(text: &str) -> Result<u64, String> {
     let bytes = text.parse::<f64>().map_or(0.0, |gib| gib * f64::from(1 << 30));
     match bytes >= f64::from(1 << 20) && bytes < 2f64.powi(63) {

@@ -293,6 +293,19 @@ os.system('rm -rf .git; mkdir -p deep/.git; echo x > deep/.git/config')
 }
 
 #[test]
+fn an_agents_prompt_is_all_that_its_standard_input_tells() {
+    let ground = ground();
+    let program = "
+import os, sys
+assert os.readlink('/proc/self/fd/0') == '/memfd:prompt (deleted)', os.readlink('/proc/self/fd/0')
+assert 'Make this change in the source tree' in open('/proc/self/fd/0').read()
+assert 'Make this change in the source tree' in sys.stdin.read()
+";
+    let record = attempt_by(&ground, program, &[]);
+    assert_eq!(record["ending"], "finished", "{record:#}");
+}
+
+#[test]
 fn an_agent_that_fails_and_one_that_cannot_be_started_say_why() {
     let ground = ground();
     let record = attempt_by(&ground, "raise SystemExit(7)", &[]);

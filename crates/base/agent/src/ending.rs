@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use infradev_model::{Ending, Metered};
 use infradev_sandbox::SandboxEnd;
+use infradev_supervise::Exit;
 
 use crate::output::OwnWord;
 use crate::relay::Told;
@@ -44,9 +45,7 @@ pub(crate) fn judge(
         (_, Some(limit)) => Some(format!("it went over its limit of {limit}")),
         (OwnWord::Failed(why), _) => Some(why.clone()),
         _ if end.oom_kills > 0 && !end.exit.success() => Some("it went over its limit of memory".to_owned()),
-        _ if !end.exit.success() => {
-            Some(told.not_started.clone().unwrap_or_else(|| format!("it ended with {}", end.exit)))
-        }
+        _ if !end.exit.success() => Some(told.not_started.clone().unwrap_or_else(|| in_words(end.exit))),
         _ => None,
     };
     match (failed, word, trouble, last) {
@@ -62,11 +61,24 @@ pub(crate) fn judge(
     }
 }
 
+/// How a process ended, as a sentence.
+fn in_words(exit: Exit) -> String {
+    match exit {
+        Exit::Code(_) => format!("it ended with {exit}"),
+        Exit::Signal(_) => format!("it was {exit}"),
+        Exit::TimedOut => "it was killed at its deadline".to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use infradev_supervise::Exit;
-
     use super::*;
+
+    #[test]
+    fn an_end_reads_as_a_sentence() {
+        assert_eq!(in_words(Exit::Code(7)), "it ended with exit status 7");
+        assert_eq!(in_words(Exit::Signal(9)), "it was killed by SIGKILL");
+    }
 
     fn ending(code: i32, word: OwnWord, last: Last) -> Ending {
         let end = SandboxEnd { exit: Exit::Code(code), excess: None, oom_kills: 0, memory_peak: None };

@@ -15,7 +15,7 @@ use std::time::Duration;
 use infradev_model::{AgentInstall, AgentSpec, Digest, DigestBuilder};
 use infradev_pyenv::PASSED_TO_UV;
 use infradev_store::{Home, folder_digest, lock};
-use infradev_supervise::{Invocation, Output, find_program};
+use infradev_supervise::{Invocation, Output, SuperviseError, find_program};
 use serde::{Deserialize, Serialize};
 
 use crate::error::AgentError;
@@ -95,7 +95,7 @@ struct Marker {
 /// `say` is told what takes long. Blocks.
 ///
 /// # Errors
-/// A tool that is missing, a registry that cannot be reached, a version that is not the one asked for.
+/// A tool that is missing, a registry that cannot be reached, a version that is not the one asked for, or a probe that cannot be run.
 pub fn install(
     home: &Home,
     agent: &KnownAgent,
@@ -105,6 +105,7 @@ pub fn install(
     let spec = &agent.spec;
     let mut installed = Installed::before(agent, folder)?;
     if installed.own {
+        probe(spec, installed.folder.as_deref())?;
         return Ok(installed);
     }
     if spec.install.npm.is_some() {
@@ -118,6 +119,7 @@ pub fn install(
         installed.path.push(bin);
     }
     if spec.install.npm.is_none() && spec.install.uv.is_none() {
+        probe(spec, None)?;
         return Ok(installed);
     }
     let folder = ensure(home, agent, say)?;
@@ -174,7 +176,7 @@ fn ensure(home: &Home, agent: &KnownAgent, say: &dyn Fn(&str)) -> Result<PathBuf
     } else if let Some(package) = &spec.install.uv {
         uv(spec, package, place)?;
     }
-    probe(spec, place)?;
+    probe(spec, Some(place))?;
     let text = serde_json::to_vec_pretty(&marker).unwrap_or_default();
     fs::write(place.join(MARKER), text).map_err(AgentError::io(making("write in")))?;
     if folder.exists() {
@@ -247,21 +249,76 @@ fn done(spec: &AgentSpec, program: &'static str, output: &Output) -> Result<(), 
     Err(AgentError::Install { agent, version, program, words, unreachable })
 }
 
-/// Asks for the version, in an empty home.
-fn probe(spec: &AgentSpec, place: &Path) -> Result<(), AgentError> {
+/// Asks for the version, in an empty home. `place` is the agent's folder, where it has one.
+fn probe(spec: &AgentSpec, place: Option<&Path>) -> Result<(), AgentError> {
     let Some((first, rest)) = spec.probe.split_first() else { return Ok(()) };
     let home = tempfile::tempdir().map_err(AgentError::io("make a temporary folder"))?;
-    let fill = |text: &String| text.replace("{agent}", &place.to_string_lossy());
+    let at = place.map(|place| place.to_string_lossy().into_owned());
+    let fill = |text: &String| at.as_ref().map_or_else(|| text.clone(), |at| text.replace("{agent}", at));
     let asked = Invocation::new(fill(first)).args(rest.iter().map(fill)).cwd(home.path()).deadline(PROBE);
-    let output = asked.inherit_env("PATH").env("HOME", home.path()).env("IS_SANDBOX", "1").run()?;
+    let output = asked.inherit_env("PATH").env("HOME", home.path()).env("IS_SANDBOX", "1").run();
+    let refused = |answer: String| {
+        let (agent, version) = (spec.name.clone(), spec.version.clone());
+        Err(AgentError::Version { agent, version, command: spec.probe.join(" "), answer })
+    };
+    let output = match output {
+        Ok(output) => output,
+        Err(error) if cannot_be_run(&error) => return refused(error.to_string()),
+        Err(error) => return Err(error.into()),
+    };
     let answer = String::from_utf8_lossy(&output.stdout).into_owned() + &output.stderr_text();
-    if output.status.success() && answer.contains(&spec.version) {
-        return Ok(());
+    let shown = answer.lines().take(3).collect::<Vec<_>>().join("; ");
+    match output.status {
+        status if !status.success() => refused(format!("{shown} ({status})").trim_start().to_owned()),
+        _ if !answer.contains(&spec.version) => refused(shown),
+        _ => Ok(()),
     }
-    Err(AgentError::Version {
-        agent: spec.name.clone(),
-        version: spec.version.clone(),
-        command: spec.probe.join(" "),
-        answer: answer.lines().take(3).collect::<Vec<_>>().join("; "),
-    })
+}
+
+/// Whether it is the program that is wrong, and not the moment.
+fn cannot_be_run(error: &SuperviseError) -> bool {
+    match error {
+        SuperviseError::NotFound { .. } | SuperviseError::BadText { .. } => true,
+        SuperviseError::Start { source, .. } => source.kind() != std::io::ErrorKind::WouldBlock,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use infradev_model::{Class, Classified};
+
+    use super::*;
+
+    /// What is said of a file with this probe, of its own folder or of none.
+    fn said(version: &str, probe: &str, folder: Option<&Path>) -> Option<(Class, String)> {
+        let home = tempfile::tempdir().unwrap();
+        let install = if folder.is_some() { "[install]\nfolder = \".\"\n" } else { "" };
+        let text = format!(
+            "schema = 1\nname = \"mine\"\nversion = \"{version}\"\nprobe = {probe}\n{install}[run]\ncommand = [\"true\"]\n"
+        );
+        let spec = AgentSpec::parse("mine.toml", text.as_bytes()).unwrap();
+        let agent = KnownAgent { spec, file: folder.map(|folder| folder.join("mine.toml")) };
+        let home = Home::at(home.path()).unwrap();
+        let made = super::install(&home, &agent, None, &|_| {});
+        made.err().map(|error| (error.class(), error.to_string()))
+    }
+
+    #[test]
+    fn a_version_is_asked_for_wherever_the_agent_comes_from() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("version"), "mine 1.2.3\n").unwrap();
+        for folder in [None, Some(folder.path())] {
+            assert_eq!(said("1.2.3", r#"["echo", "mine 1.2.3"]"#, folder), None);
+            let (class, what) = said("9.9", r#"["echo", "mine 1.2.3"]"#, folder).unwrap();
+            assert_eq!(class, Class::BadInput);
+            assert_eq!(what, "agent mine is not of version 9.9: `echo mine 1.2.3` answers: mine 1.2.3");
+            let (class, what) = said("9.9", r#"["/nonexistent/mine", "9.9"]"#, folder).unwrap();
+            assert!(class == Class::BadInput && what.contains("not found"), "{what}");
+            let (class, what) = said("9.9", r#"["sh", "-c", "echo 9.9; exit 3"]"#, folder).unwrap();
+            assert!(class == Class::BadInput && what.ends_with("9.9 (exit status 3)"), "{what}");
+        }
+        assert_eq!(said("1.2.3", r#"["cat", "{agent}/version"]"#, Some(folder.path())), None);
+        assert_eq!(said("9.9", "[]", None), None, "without a probe nothing is asked");
+    }
 }

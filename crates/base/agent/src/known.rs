@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use infradev_model::AgentSpec;
+use infradev_model::{AgentSpec, FormatError};
 
 use crate::error::AgentError;
 
@@ -85,7 +85,11 @@ fn files(own: &Path) -> Result<Vec<PathBuf>, AgentError> {
 }
 
 fn read(file: &Path) -> Result<KnownAgent, AgentError> {
-    let bytes = std::fs::read(file).map_err(AgentError::io(format!("read {}", file.display())))?;
+    let unread = |error: std::io::Error| {
+        let error = FormatError::new(&file.display().to_string(), None, format!("cannot be read: {error}"));
+        error.advise("--agent and --agents take a file that is there, or the name of an agent")
+    };
+    let bytes = std::fs::read(file).map_err(unread)?;
     let spec = AgentSpec::parse(&file.display().to_string(), &bytes)?;
     let file = std::path::absolute(file).map_err(AgentError::io(format!("resolve {}", file.display())))?;
     Ok(KnownAgent { spec, file: Some(file) })
@@ -111,5 +115,14 @@ mod tests {
         assert_eq!(find("codex", Some(folder.path())).unwrap().spec.version, "9");
         let error = find("claude-kode", None).unwrap_err();
         assert_eq!(infradev_model::Classified::hint(&error).unwrap(), "did you mean `claude-code`?");
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_bad_input() {
+        for (wanted, own) in [("/nope.toml", None), ("codex", Some(Path::new("/nope")))] {
+            let error = find(wanted, own).unwrap_err();
+            assert_eq!(infradev_model::Classified::class(&error), infradev_model::Class::BadInput);
+            assert!(error.to_string().starts_with("/nope"), "{error}");
+        }
     }
 }

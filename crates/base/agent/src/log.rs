@@ -64,7 +64,7 @@ pub(crate) fn event(line: &[u8]) -> Option<Value> {
 }
 
 /// The line with `\ufffd` for each half of a surrogate pair that stands alone; none where there is none.
-fn without_halves(line: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn without_halves(line: &[u8]) -> Option<Vec<u8>> {
     let unit = |at: usize| {
         let digits = line.get(at..at + 6)?.strip_prefix(b"\\u")?;
         u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()

@@ -17,21 +17,6 @@ pub(crate) struct Found {
     pub error: Option<String>,
 }
 
-/// Which language a path speaks; none for what asks for no answer of a model.
-pub(crate) fn wire_of(path: &str) -> Option<Wire> {
-    if path.ends_with("/messages") {
-        Some(Wire::AnthropicMessages)
-    } else if path.ends_with("/responses") {
-        Some(Wire::OpenaiResponses)
-    } else if path.ends_with("/chat/completions") {
-        Some(Wire::OpenaiChat)
-    } else if path.ends_with(":generateContent") || path.ends_with(":streamGenerateContent") {
-        Some(Wire::GeminiGenerate)
-    } else {
-        None
-    }
-}
-
 /// Reads one answer.
 #[derive(Debug)]
 pub(crate) struct Reader {

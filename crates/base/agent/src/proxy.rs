@@ -17,18 +17,19 @@ use futures_util::{StreamExt, TryStreamExt};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, Limited, StreamBody};
 use hyper::body::{Frame, Incoming};
-use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::http::uri::Authority;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
-use serde_json::Value;
 use tokio::net::UnixListener;
 use tokio::sync::Notify;
 
 use crate::error::AgentError;
+use crate::headers::{passed_back, sent_on};
 use crate::hosted::take_hosted;
-use crate::meter::wire_of;
+use crate::object::Object;
+use crate::routes::{Route, Unrouted, route};
 use crate::tally::{Answer, Tally};
 use crate::waiting::asked_to_wait;
 
@@ -89,12 +90,13 @@ impl Endpoint {
         format!("http://127.0.0.1:{PORT}{}", self.url.path().trim_end_matches('/'))
     }
 
-    /// The url for a request's path and query.
-    fn at(&self, uri: &Uri) -> reqwest::Url {
+    /// The url for a request's path and query, and what is asked of it; decided by the url that is asked in the end.
+    fn at(&self, method: &Method, uri: &Uri) -> Result<(reqwest::Url, Route), Unrouted> {
         let mut url = self.url.clone();
         url.set_path(uri.path());
         url.set_query(uri.query());
-        url
+        let route = route(method, self.url.path(), uri.path())?;
+        if url.path() == uri.path() { Ok((url, route)) } else { Err(Unrouted::Malformed) }
     }
 
     fn is_local(&self) -> bool {
@@ -235,83 +237,117 @@ impl Work {
     async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
         let method = request.method().clone();
         if let Some(target) = elsewhere(&method, request.uri()) {
-            self.tally.lookup(method.as_str(), &target);
+            self.tally.lookup(method.as_str(), &target, 403);
             let what = format!("{target} is not reachable: this machine reaches its model's endpoint only");
             return refusal(StatusCode::FORBIDDEN, &what);
         }
         let path = request.uri().path().to_owned();
-        let Some(endpoint) = self.endpoint.as_ref().filter(|_| passes(&path)) else {
-            self.tally.note(method.as_str(), &path, 404);
-            return refusal(StatusCode::NOT_FOUND, &format!("{path} is not passed on"));
+        let Some(endpoint) = &self.endpoint else {
+            return self.unrouted(Unrouted::Unknown, method.as_str(), &path);
+        };
+        let (url, route) = match endpoint.at(&method, request.uri()) {
+            Ok(found) => found,
+            Err(why) => return self.unrouted(why, method.as_str(), &path),
         };
         if self.tally.over_budget() {
             return refusal(StatusCode::FORBIDDEN, "the tokens of this attempt are used up");
         }
-        self.forward(endpoint, request, &path).await
+        let (parts, body) = request.into_parts();
+        let body = match self.readable(route, &parts.headers, body).await {
+            Ok(body) => body,
+            Err((status, what)) => {
+                self.tally.lookup(method.as_str(), &format!("{path}: {what}"), status.as_u16());
+                return refusal(status, &what);
+            }
+        };
+        let answer = Answer::begin(Arc::clone(&self.tally), method.as_str(), &path, route.wire());
+        let mut headers = sent_on(&parts.headers, endpoint.key.as_deref());
+        if body.is_some() {
+            // The value is ours by now, whatever the agent said of its own.
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        let asked = self.client.request(parts.method, url).headers(headers);
+        let asked = match body {
+            Some(body) => asked.body(body),
+            None => asked,
+        };
+        pass(asked, answer).await
     }
 
-    async fn forward(&self, endpoint: &Endpoint, request: Request<Incoming>, path: &str) -> Response<Body> {
-        let wire = wire_of(path).filter(|_| request.method() == Method::POST);
-        if wire.is_some() && request.headers().contains_key(header::CONTENT_ENCODING) {
-            self.tally.note(request.method().as_str(), path, 415);
-            return refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, "requests are passed on uncompressed only");
+    /// Refuses a request by its method and path. What no program asks for by itself is on record as a lookup.
+    fn unrouted(&self, why: Unrouted, method: &str, path: &str) -> Response<Body> {
+        let (status, what) = match why {
+            Unrouted::Unknown => (StatusCode::NOT_FOUND, format!("{path} is not passed on")),
+            Unrouted::Method => (StatusCode::METHOD_NOT_ALLOWED, format!("{method} {path} is not passed on")),
+            Unrouted::Malformed => (
+                StatusCode::BAD_REQUEST,
+                format!("{path} is not passed on: a path is plain segments, without escapes"),
+            ),
+        };
+        match why {
+            Unrouted::Unknown => self.tally.note(method, path, status.as_u16()),
+            Unrouted::Method | Unrouted::Malformed => self.tally.lookup(method, path, status.as_u16()),
         }
-        let mut answer = Answer::begin(Arc::clone(&self.tally), request.method().as_str(), path, wire);
-        let (parts, body) = request.into_parts();
-        let body = match Limited::new(body, LARGEST).collect().await {
-            Ok(body) => body.to_bytes(),
-            Err(error) => {
-                answer.failed(400, &format!("the request could not be read: {error}"));
-                return refusal(StatusCode::PAYLOAD_TOO_LARGE, "the request could not be read");
-            }
-        };
-        let body = if wire.is_some() { self.looked_through(body) } else { body };
-        let sent = self
-            .client
-            .request(parts.method, endpoint.at(&parts.uri))
-            .headers(headers(&parts.headers, endpoint.key.as_deref()))
-            .body(body)
-            .send()
-            .await;
-        let response = match sent {
-            Ok(response) => response,
-            Err(error) => {
-                let why = causes(&error);
-                answer.unreachable(&why);
-                return refusal(StatusCode::BAD_GATEWAY, &format!("the model's endpoint: {why}"));
-            }
-        };
-        let status = response.status();
-        let kept = passed_back(response.headers());
-        let content_type = kept.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        answer.status(status.as_u16(), content_type.unwrap_or_default());
-        answer.retry_after(asked_to_wait(response.headers()));
-        let stream = response.bytes_stream().map_err(std::io::Error::other);
-        // Told of what passes; when the body is dropped, early or late, the answer is over.
-        let counted = stream.inspect(move |part| match part {
-            Ok(bytes) => answer.feed(bytes),
-            Err(error) => answer.unreachable(&format!("the answer broke off: {}", causes(error))),
-        });
-        let counted = counted.map_ok(Frame::data);
-        let mut back = Response::new(StreamBody::new(counted).boxed_unsync());
-        *back.status_mut() = status;
-        *back.headers_mut() = kept;
-        back
+        refusal(status, &what)
+    }
+
+    /// The body to be sent on; none for what has none. Only what was read is sent: a JSON object, written anew.
+    async fn readable(
+        &self,
+        route: Route,
+        headers: &HeaderMap,
+        body: Incoming,
+    ) -> Result<Option<Bytes>, (StatusCode, String)> {
+        if route == Route::Models {
+            return Ok(None);
+        }
+        let refuse = |what: &str| (StatusCode::BAD_REQUEST, what.to_owned());
+        if headers.contains_key(header::CONTENT_ENCODING) {
+            return Err(refuse("requests are passed on uncompressed only"));
+        }
+        let body = Limited::new(body, LARGEST).collect().await.map_err(|error| {
+            (StatusCode::PAYLOAD_TOO_LARGE, format!("the request could not be read: {error}"))
+        })?;
+        self.looked_through(&body.to_bytes()).map(Some).map_err(|what| refuse(&what))
     }
 
     /// The request without what would have the model's own host search; each such thing is on record as a lookup.
-    fn looked_through(&self, body: Bytes) -> Bytes {
-        let Ok(mut asked) = serde_json::from_slice::<Value>(&body) else { return body };
-        self.tally.asked(&asked);
-        let taken = take_hosted(&mut asked);
-        if taken.is_empty() {
-            return body;
+    fn looked_through(&self, body: &[u8]) -> Result<Bytes, String> {
+        let mut asked = Object::read(body)?;
+        self.tally.asked(&asked.value());
+        for name in take_hosted(&mut asked) {
+            self.tally.lookup("hosted tool", &name, 403);
         }
-        for name in taken {
-            self.tally.lookup("hosted tool", &name);
-        }
-        serde_json::to_vec(&asked).map_or(body, Bytes::from)
+        Ok(Bytes::from(asked.written()))
     }
+}
+
+/// Asks the endpoint, and passes its answer back while that is counted.
+async fn pass(asked: reqwest::RequestBuilder, mut answer: Answer) -> Response<Body> {
+    let response = match asked.send().await {
+        Ok(response) => response,
+        Err(error) => {
+            let why = causes(&error);
+            answer.unreachable(&why);
+            return refusal(StatusCode::BAD_GATEWAY, &format!("the model's endpoint: {why}"));
+        }
+    };
+    let status = response.status();
+    let kept = passed_back(response.headers());
+    let content_type = kept.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    answer.status(status.as_u16(), content_type.unwrap_or_default());
+    answer.retry_after(asked_to_wait(response.headers()));
+    let stream = response.bytes_stream().map_err(std::io::Error::other);
+    // Told of what passes; when the body is dropped, early or late, the answer is over.
+    let counted = stream.inspect(move |part| match part {
+        Ok(bytes) => answer.feed(bytes),
+        Err(error) => answer.unreachable(&format!("the answer broke off: {}", causes(error))),
+    });
+    let counted = counted.map_ok(Frame::data);
+    let mut back = Response::new(StreamBody::new(counted).boxed_unsync());
+    *back.status_mut() = status;
+    *back.headers_mut() = kept;
+    back
 }
 
 /// Where a request wants to go, if that is not the model.
@@ -321,71 +357,6 @@ fn elsewhere(method: &Method, uri: &Uri) -> Option<String> {
         return None;
     }
     Some(if method == Method::CONNECT { authority.to_string() } else { uri.to_string() })
-}
-
-/// Paths that are passed on: answers of a model and what is needed around them. A model's host may offer more: files, searches,
-/// logs.
-fn passes(path: &str) -> bool {
-    let below = path.trim_end_matches('/');
-    wire_of(below).is_some()
-        || ["/messages/count_tokens", "/responses/compact", "/responses/input_tokens", "/models"]
-            .iter()
-            .any(|end| below.ends_with(end))
-        || below.rsplit_once('/').is_some_and(|(above, model)| {
-            // Of what Gemini's models do, answers apart, only the count of tokens.
-            above.ends_with("/models") && (!model.contains(':') || model.ends_with(":countTokens"))
-        })
-}
-
-/// A request's headers as they are sent on: the placeholder's place is the key's.
-fn headers(asked: &HeaderMap, key: Option<&str>) -> HeaderMap {
-    let mut sent = HeaderMap::new();
-    let dropped = [header::HOST, header::CONTENT_LENGTH, header::ACCEPT_ENCODING];
-    for (name, value) in asked {
-        if !hop_by_hop(name)
-            && !dropped.contains(name)
-            && *name != header::AUTHORIZATION
-            && !KEY_HEADERS.contains(name)
-        {
-            sent.append(name.clone(), value.clone());
-        }
-    }
-    // The meter reads the answer as it passes.
-    sent.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-    if let Some(key) = key {
-        let secret = |text: String| {
-            HeaderValue::from_str(&text).ok().map(|mut value| {
-                value.set_sensitive(true);
-                value
-            })
-        };
-        for name in KEY_HEADERS {
-            if let Some(value) = secret(key.to_owned()).filter(|_| asked.contains_key(&name)) {
-                sent.insert(name, value);
-            }
-        }
-        if let Some(value) =
-            secret(format!("Bearer {key}")).filter(|_| asked.contains_key(header::AUTHORIZATION))
-        {
-            sent.insert(header::AUTHORIZATION, value);
-        }
-    }
-    sent
-}
-
-/// Where Anthropic's and Google's requests bear their key as it is.
-const KEY_HEADERS: [HeaderName; 2] =
-    [HeaderName::from_static("x-api-key"), HeaderName::from_static("x-goog-api-key")];
-
-fn hop_by_hop(name: &HeaderName) -> bool {
-    let names =
-        ["connection", "keep-alive", "proxy-authorization", "proxy-connection", "te", "trailer", "upgrade"];
-    *name == header::TRANSFER_ENCODING || names.contains(&name.as_str())
-}
-
-fn passed_back(headers: &HeaderMap) -> HeaderMap {
-    let kept = headers.iter().filter(|(name, _)| !hop_by_hop(name) && *name != header::SET_COOKIE);
-    kept.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 fn refusal(status: StatusCode, what: &str) -> Response<Body> {
@@ -409,125 +380,4 @@ fn causes(error: &dyn std::error::Error) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io::{BufRead, BufReader, Read, Write};
-    use std::os::unix::net::UnixStream;
-
-    use super::*;
-
-    #[test]
-    fn only_what_a_model_answers_is_passed_on() {
-        for path in [
-            "/v1/messages",
-            "/v1/messages/count_tokens",
-            "/v1/responses",
-            "/chat/completions",
-            "/v1/models/m",
-            "/v1beta/models/m:streamGenerateContent",
-            "/v1beta/models/m:countTokens",
-        ] {
-            assert!(passes(path), "{path}");
-        }
-        for path in [
-            "/",
-            "/v1/files",
-            "/api/event_logging/batch",
-            "/v1/vector_stores/v/search",
-            "/v1/modelsx",
-            "/v1beta/models/m:batchGenerateContent",
-        ] {
-            assert!(!passes(path), "{path}");
-        }
-    }
-
-    #[test]
-    fn other_hosts_are_known_whichever_way_they_are_asked_for() {
-        let asked = |method: Method, uri: &str| elsewhere(&method, &uri.parse().unwrap());
-        assert_eq!(asked(Method::CONNECT, "github.com:443").unwrap(), "github.com:443");
-        assert_eq!(asked(Method::GET, "http://pypi.org/simple/").unwrap(), "http://pypi.org/simple/");
-        assert_eq!(asked(Method::POST, "/v1/messages"), None);
-        assert_eq!(asked(Method::POST, "http://127.0.0.1:8472/v1/messages"), None);
-        assert_eq!(asked(Method::CONNECT, "127.0.0.1:8472"), None, "a tunnel to the proxy itself");
-        assert!(asked(Method::CONNECT, "127.0.0.1:22").is_some());
-    }
-
-    #[test]
-    fn a_tunnel_to_the_proxy_itself_leads_to_the_proxy_and_one_elsewhere_nowhere() {
-        let folder = tempfile::tempdir().unwrap();
-        let log = std::fs::File::create(folder.path().join("requests.jsonl")).unwrap();
-        let tally = Arc::new(Tally::new(log, None, None));
-        let proxy = Proxy::start(None, folder.path(), Arc::clone(&tally)).unwrap();
-        let asked = |target: &str| {
-            let mut stream = UnixStream::connect(&proxy.socket).unwrap();
-            write!(stream, "CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n").unwrap();
-            let mut answer = BufReader::new(stream.try_clone().unwrap());
-            let mut head = String::new();
-            while !head.ends_with("\r\n\r\n") && answer.read_line(&mut head).unwrap() > 0 {}
-            if head.starts_with("HTTP/1.1 200") {
-                write!(stream, "GET /v1/files HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
-                answer.read_to_string(&mut head).unwrap();
-            }
-            head
-        };
-        let through = asked("127.0.0.1:8472");
-        assert!(through.starts_with("HTTP/1.1 200") && through.contains("404 Not Found"), "{through}");
-        assert!(asked("github.com:443").starts_with("HTTP/1.1 403"));
-        let targets: Vec<String> = tally.result().1.into_iter().map(|lookup| lookup.target).collect();
-        assert_eq!(targets, ["github.com:443"]);
-    }
-
-    #[test]
-    fn how_long_an_endpoint_asks_to_be_left_alone_is_kept_as_long_as_it_is_its_last_word() {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let server = std::thread::spawn(move || {
-            for head in ["429 Too Many Requests\r\nRetry-After: 7", "200 OK"] {
-                let (mut stream, _) = listener.accept().unwrap();
-                let mut line = String::new();
-                let mut asked = BufReader::new(stream.try_clone().unwrap());
-                while line != "\r\n" {
-                    line.clear();
-                    asked.read_line(&mut line).unwrap();
-                }
-                let rest = "Connection: close\r\nContent-Length: 2\r\n\r\n{}";
-                write!(stream, "HTTP/1.1 {head}\r\n{rest}").unwrap();
-            }
-        });
-        let folder = tempfile::tempdir().unwrap();
-        let log = std::fs::File::create(folder.path().join("requests.jsonl")).unwrap();
-        let tally = Arc::new(Tally::new(log, None, None));
-        let endpoint = Endpoint::new(&url, None).unwrap();
-        let proxy = Proxy::start(Some(endpoint), folder.path(), Arc::clone(&tally)).unwrap();
-        let ask = || {
-            let mut stream = UnixStream::connect(&proxy.socket).unwrap();
-            let head = "POST /v1/messages HTTP/1.1\r\nHost: a\r\nConnection: close\r\n";
-            write!(stream, "{head}Content-Length: 0\r\n\r\n").unwrap();
-            stream.read_to_string(&mut String::new()).unwrap();
-            tally.retry_after()
-        };
-        assert_eq!([ask(), ask()], [Some(Duration::from_secs(7)), None]);
-        server.join().unwrap();
-    }
-
-    #[test]
-    fn the_key_takes_the_placeholders_place_and_no_other() {
-        let mut asked = HeaderMap::new();
-        asked.insert("x-api-key", HeaderValue::from_static(PLACEHOLDER_KEY));
-        asked.insert("x-goog-api-key", HeaderValue::from_static(PLACEHOLDER_KEY));
-        asked.insert(header::CONNECTION, HeaderValue::from_static("close"));
-        let sent = headers(&asked, Some("real"));
-        assert!(sent["x-api-key"] == "real" && sent["x-goog-api-key"] == "real");
-        assert!(!sent.contains_key(header::AUTHORIZATION) && !sent.contains_key(header::CONNECTION));
-        assert!(!headers(&asked, None).contains_key("x-api-key"), "no key, no placeholder either");
-    }
-
-    #[test]
-    fn an_endpoint_is_a_plain_url_and_its_path_is_the_agents_too() {
-        let endpoint = |url: &str| Endpoint::new(url, Some("real".into()));
-        assert_eq!(endpoint("https://a.example/v1/").unwrap().inside(), "http://127.0.0.1:8472/v1");
-        assert!(!format!("{:?}", endpoint("https://a.example/v1")).contains("real"));
-        for url in ["a.example", "ftp://a.example", "https://user:word@a.example", "https://a.example?x=1"] {
-            assert!(matches!(endpoint(url), Err(AgentError::Endpoint { .. })), "{url}");
-        }
-    }
-}
+mod tests;

@@ -1,12 +1,11 @@
 //! One run of an agent in its sandbox: start, limits, end.
 
 use std::fs::File;
-use std::io::{PipeReader, Read, Write};
+use std::io::{PipeReader, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::lchown;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use infradev_model::atif::TrajectoryAgent;
@@ -24,6 +23,7 @@ use crate::output::Said;
 use crate::proxy::{Endpoint, PLACEHOLDER_KEY, PORT, Proxy};
 use crate::relay::{RELAY, Told};
 use crate::skill::{Sign, Skill, place};
+use crate::streams::{self, Kept, cut, keeper};
 use crate::tally::Tally;
 use crate::trajectory::{Log, read};
 
@@ -37,8 +37,6 @@ const PROMPT: &str = "/infradev/prompt.md";
 const SKILLS: &str = "/opt/skills";
 /// Number of the descriptor on which the relay reports.
 const REPORT: i32 = 3;
-/// Bytes of each output stream that are kept; what comes after is read and dropped.
-const KEPT: u64 = 512 << 20;
 
 /// A run to be made.
 pub struct RunSpec<'a> {
@@ -175,9 +173,7 @@ pub async fn run(spec: RunSpec<'_>) -> Result<RunEnd, AgentError> {
     let agent_s = begun.elapsed().as_secs_f64();
     // All of it is dead from here on.
     sandbox.kill().await?;
-    for stream in streams {
-        let _ = stream.join();
-    }
+    let cut = cut(streams.map(|stream| stream.join().unwrap_or(0)));
     let told = read_told(told);
     let stop = match stop {
         // One that took more than it may and ended before that was seen is told like any other.
@@ -203,6 +199,10 @@ pub async fn run(spec: RunSpec<'_>) -> Result<RunEnd, AgentError> {
             (Ending::Budget, Some(format!("{used} tokens of {}", spec.token_budget.unwrap_or(0))))
         }
         Stop::Ended(end) => judge(&end, &told, said.word, last, agent.model.is_some()),
+    };
+    let detail = match (detail, cut) {
+        (Some(detail), Some(cut)) => Some(format!("{detail}; {cut}")),
+        (detail, cut) => detail.or(cut),
     };
     let (left_running, own_tokens) = (told.left_running, said.tokens);
     let skill = spec.skill.map(|skill| SkillUsed {
@@ -283,7 +283,7 @@ fn report(sandbox: &Sandbox) -> SandboxReport {
     }
 }
 
-type Streams = Vec<JoinHandle<()>>;
+type Streams = [Kept; 2];
 
 fn sandbox(
     spec: &RunSpec<'_>,
@@ -338,18 +338,19 @@ fn sandbox(
     let uid = uid.map_or_else(|| "-".to_owned(), |uid| uid.to_string());
     sandbox.args = [RELAY, SOCKET, &uid, "--"].map(Into::into).to_vec();
     sandbox.args.extend(agent.run.command.iter().map(|part| fill(part).into()));
-    if agent.run.prompt == PromptBy::Argument {
-        sandbox.args.push(prompt.into());
-    }
-    if agent.run.prompt == PromptBy::Stdin {
-        let file = File::open(keep("prompt.md")).map_err(AgentError::io("open the prompt"))?;
-        sandbox.stdin = Some(file.into());
+    match agent.run.prompt {
+        PromptBy::Stdin => {
+            let held = streams::prompt(&prompt).map_err(AgentError::io("hold the prompt in memory"))?;
+            sandbox.stdin = Some(held);
+        }
+        PromptBy::Argument => sandbox.args.push(prompt.into()),
+        PromptBy::File => {}
     }
     let (out_thread, stdout) = keeper(&keep("agent.log"))?;
     let (err_thread, stderr) = keeper(&keep("agent.err"))?;
     sandbox.stdout = Sink::Fd(stdout);
     sandbox.stderr = Sink::Fd(stderr);
-    Ok((sandbox, vec![out_thread, err_thread]))
+    Ok((sandbox, [out_thread, err_thread]))
 }
 
 /// Makes a user the owner of a tree.
@@ -409,24 +410,4 @@ fn variables(spec: &RunSpec<'_>) -> Vec<(std::ffi::OsString, std::ffi::OsString)
         all.push((name.clone(), fill(value, spec)));
     }
     all.into_iter().map(|(name, value)| (name.into(), value.into())).collect()
-}
-
-/// A file that takes what is written to the descriptor, up to a bound. The thread ends when every writer has ended.
-fn keeper(path: &Path) -> Result<(JoinHandle<()>, OwnedFd), AgentError> {
-    let failed = || AgentError::io(format!("write {}", path.display()));
-    let mut file = File::create(path).map_err(failed())?;
-    let (mut reader, writer) = std::io::pipe().map_err(failed())?;
-    let thread = std::thread::Builder::new().name("agent-log".into()).spawn(move || {
-        let mut buffer = vec![0; 64 << 10];
-        let mut room = KEPT;
-        while let Ok(count @ 1..) = reader.read(&mut buffer) {
-            let kept = room.min(count as u64) as usize;
-            // A full disk costs the log, not the agent.
-            if file.write_all(&buffer[..kept]).is_err() {
-                room = 0;
-            }
-            room = room.saturating_sub(kept as u64);
-        }
-    });
-    Ok((thread.map_err(failed())?, writer.into()))
 }

@@ -109,8 +109,8 @@ impl Tally {
         self.start.elapsed().as_secs_f64()
     }
 
-    /// Something was asked for that is not given.
-    pub(crate) fn lookup(&self, method: &str, target: &str) {
+    /// Something was asked for that is not given; `status` is the answer.
+    pub(crate) fn lookup(&self, method: &str, target: &str, status: u16) {
         let at = self.seconds();
         let target: String = target.chars().take(500).collect();
         let mut seen = self.seen();
@@ -133,7 +133,7 @@ impl Tally {
             took_s: 0.0,
             method,
             path: &target,
-            status: Some(403),
+            status: Some(status),
             tokens: None,
             error: None,
         });
@@ -225,11 +225,6 @@ impl Answer {
             failure: None,
             retry_after: None,
         }
-    }
-
-    pub(crate) fn failed(&mut self, status: u16, why: &str) {
-        self.status = Some(status);
-        self.failure = Some(Last::Status(status, why.to_owned()));
     }
 
     pub(crate) fn unreachable(&mut self, why: &str) {

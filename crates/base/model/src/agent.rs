@@ -1,6 +1,7 @@
 //! `agents/<name>.toml`: a coding agent as data. How it is installed, started, given its model, and what its output means.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -32,7 +33,8 @@ pub struct AgentSpec {
     /// Where it comes from; nothing is installed where this is left out.
     #[serde(default)]
     pub install: AgentInstall,
-    /// A command whose output must hold `version`, run once after the installation.
+    /// A command whose output must hold `version`: run once after the installation, and before each run where nothing is
+    /// installed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probe: Vec<String>,
     /// How it is started.
@@ -78,7 +80,8 @@ pub struct AgentRun {
     /// Its environment variables, beside those of the task.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// Read-only files that are laid for it: absolute path, or one that begins with `{home}`.
+    /// Read-only files that are laid for it: absolute path, or one that begins with `{home}`; not in the workspace, nor where
+    /// the sandbox has something already.
     #[serde(default)]
     pub files: BTreeMap<String, String>,
 }
@@ -182,14 +185,16 @@ impl AgentSpec {
         if self.run.command.is_empty() {
             return refuse("run.command", "names a program".into());
         }
-        if let Some(path) =
-            self.run.files.keys().find(|path| !(path.starts_with('/') || path.starts_with("{home}/")))
-        {
-            return refuse("run.files", format!("`{path}` is neither absolute nor below {{home}}"));
+        for path in self.run.files.keys() {
+            misplaced(path).map_or(Ok(()), |what| refuse("run.files", format!("`{path}` {what}")))?;
+            let above = |other: &&String| *other != path && Path::new(path).starts_with(other);
+            if let Some(other) = self.run.files.keys().find(above) {
+                return refuse("run.files", format!("`{path}` lies below the file `{other}`"));
+            }
         }
-        let folder = self.skills.as_ref().map_or("/", |skills| skills.folder.as_str());
-        if !(folder.starts_with('/') || folder.starts_with("{home}/")) {
-            return refuse("skills.folder", format!("`{folder}` is neither absolute nor below {{home}}"));
+        let folder = self.skills.as_ref().map(|skills| skills.folder.as_str());
+        if let Some((folder, what)) = folder.and_then(|folder| Some((folder, misplaced(folder)?))) {
+            return refuse("skills.folder", format!("`{folder}` {what}"));
         }
         let texts = self.run.command.iter().map(|text| ("run.command", text));
         let texts = texts.chain(self.run.env.values().map(|text| ("run.env", text)));
@@ -207,6 +212,50 @@ impl AgentSpec {
         }
         Ok(())
     }
+}
+
+/// Folders of an agent's sandbox in which nothing of its file can be laid: its task's, ours, and the host's that it sees.
+const TAKEN: [&str; 22] = [
+    "/workspace",
+    "/out",
+    "/infradev",
+    "/opt/agent",
+    "/opt/skills",
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/proc",
+    "/sys",
+    "/dev",
+    "/etc/ssl",
+    "/etc/alternatives",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/localtime",
+    "/etc/nvidia",
+];
+
+/// Why nothing can be laid for an agent at a path; none where it can.
+fn misplaced(path: &str) -> Option<String> {
+    let below = path.strip_prefix("{home}").unwrap_or(path);
+    if !below.starts_with('/') {
+        return Some("is neither absolute nor below {home}".to_owned());
+    }
+    let mut segments = below[1..].split('/');
+    if below.contains('{') || segments.any(|segment| ["", ".", ".."].contains(&segment)) {
+        return Some(
+            "is no plain path: no `.`, `..`, `//` or `/` at its end, no placeholder but {home}".to_owned(),
+        );
+    }
+    let taken = TAKEN.iter().find(|taken| Path::new(path).starts_with(taken))?;
+    Some(format!(
+        "lies in {taken}, which the sandbox has from elsewhere; put it below {{home}} or another folder"
+    ))
 }
 
 /// The first word in braces that looks like a placeholder and is none. Other braces (JSON, TOML, a shell's) are left alone.
@@ -241,9 +290,17 @@ mod tests {
             GOOD.replace("[\"mine\"]", "[\"mine\", \"{model}\"]"),
             GOOD.replace("[\"mine\"]", "[]"),
             format!("{GOOD}[run.files]\n\"config\" = \"\"\n"),
+            format!("{GOOD}[run.files]\n\"/workspace/conftest.py\" = \"\"\n"),
+            format!("{GOOD}[run.files]\n\"{{home}}/../x\" = \"\"\n"),
+            format!("{GOOD}[run.files]\n\"/srv/{{model}}\" = \"\"\n"),
+            format!("{GOOD}[run.files]\n\"/srv/a\" = \"\"\n\"/srv/a/b\" = \"\"\n"),
             format!("{GOOD}[skills]\nfolder = \"skills\"\n"),
+            format!("{GOOD}[skills]\nfolder = \"/workspace/skills\"\n"),
             format!("{GOOD}[install]\nnpm = \"a\"\nuv = \"a\"\n"),
         ];
+        let right =
+            "[run.files]\n\"{home}/.a/b\" = \"\"\n\"{home}/.a/bc\" = \"\"\n\"/etc/mine/a.json\" = \"\"\n";
+        AgentSpec::parse("mine.toml", format!("{GOOD}{right}").as_bytes()).unwrap();
         insta::assert_snapshot!(wrongs.map(|text| refusal(&text)).join("\n"));
     }
 }
