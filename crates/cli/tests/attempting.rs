@@ -292,6 +292,32 @@ os.system('rm -rf .git; mkdir -p deep/.git; echo x > deep/.git/config')
     assert_nothing_left(ground.path(), &[]);
 }
 
+#[tokio::test(flavor = "current_thread")]
+async fn folders_deeper_than_any_path_are_left_out_reported_and_removed_and_the_attempt_stands() {
+    let ground = ground();
+    let program = "
+import os
+open('toy/model.py', 'a').write('\\n\\ndef triple(x):\\n    return 3 * x\\n')
+os.mkdir('a')
+os.chdir('a')
+for _ in range(30):
+    os.mkdir('d' * 200)
+    os.chdir('d' * 200)
+os.mkdir('__pycache__')
+";
+    ground.write("mine/mine.py", program);
+    let args = ["--agent", "command", "--command", "python {agent}/mine.py", "--folder", "mine", "-k", "2"];
+    let (record, document) = attempt(&ground, &args, 0);
+    assert_eq!(document["submissions"].as_array().unwrap().len(), 2);
+    assert_eq!(record["ending"], "finished", "{record:#}");
+    let skipped = record["skipped"].as_array().unwrap();
+    assert_eq!(skipped.len(), 1, "{record:#}");
+    assert_eq!(skipped[0]["reason"], "too_long");
+    assert!(kept(&ground, &document, "patch.diff").contains("+    return 3 * x"));
+    no_process_of(ground.path()).await;
+    assert_nothing_left(ground.path(), &[]);
+}
+
 #[test]
 fn an_agent_that_fails_and_one_that_cannot_be_started_say_why() {
     let ground = ground();

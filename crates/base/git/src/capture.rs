@@ -24,6 +24,16 @@ const MAX_CHANGED: u64 = 128 << 20;
 /// Longest path that a capture takes, in bytes: a deeper one could not even be opened by its name.
 const MAX_PATH: usize = 3000;
 
+/// Longest path that the system takes, in bytes.
+const MAX_SYSTEM_PATH: usize = 4095;
+
+/// Longest path below a work tree that a capture takes, in bytes: 3000, as `infradev-patch` does, or what a long path of the tree
+/// itself leaves.
+pub fn longest_path(work: &Path) -> usize {
+    let root = fs::canonicalize(work).unwrap_or_else(|_| work.to_owned());
+    MAX_PATH.min(MAX_SYSTEM_PATH.saturating_sub(root.as_os_str().len() + 1))
+}
+
 /// What the work tree started from.
 #[derive(Debug, Clone, Copy)]
 pub enum Base<'a> {
@@ -66,7 +76,7 @@ pub enum SkipReason {
     TooLarge,
     /// One of the largest files, where new and changed ones are more than 128 MiB together.
     TooMuch,
-    /// A path of more than 3000 bytes, which `infradev-patch` would refuse.
+    /// A folder in which paths are longer than [`longest_path`]: those are left out, whatever lies below them too.
     TooLong,
 }
 
@@ -137,10 +147,17 @@ struct Entry {
 
 /// What a folder holds.
 fn listed(folder: &Path) -> Result<(Vec<Entry>, Vec<Skipped>), GitError> {
-    let mut entries = Vec::new();
-    let mut skipped = Vec::new();
-    walk(folder, &[], &mut entries, &mut skipped)?;
-    Ok((entries, skipped))
+    let mut walk = Walk {
+        root: folder,
+        longest: longest_path(folder),
+        folders: vec![Vec::new()],
+        entries: Vec::new(),
+        skipped: Vec::new(),
+    };
+    while let Some(next) = walk.folders.pop() {
+        walk.folder(&next)?;
+    }
+    Ok((walk.entries, walk.skipped))
 }
 
 /// The largest of those files that are new, or of another size than in the base, as many as it takes for the rest of them to have
@@ -206,55 +223,75 @@ fn snapshot(private: &Private, folder: &Path, entries: &[Entry]) -> Result<TreeI
     Ok(TreeId(object_id("write-tree", &tree)?))
 }
 
-fn walk(
-    root: &Path,
-    folder: &[u8],
-    entries: &mut Vec<Entry>,
-    skipped: &mut Vec<Skipped>,
-) -> Result<(), GitError> {
-    let place = root.join(OsStr::from_bytes(folder));
-    for found in fs::read_dir(&place).map_err(io_error(&place))? {
-        let found = found.map_err(io_error(&place))?;
-        let name = found.file_name();
-        let path = if folder.is_empty() {
-            name.as_bytes().to_vec()
-        } else {
-            [folder, b"/", name.as_bytes()].concat()
-        };
-        let mut skip = |reason| skipped.push(Skipped { path: path.clone(), reason });
-        if is_git_folder(name.as_bytes()) {
-            if path != b".git" {
-                skip(SkipReason::GitFolder);
+/// A walk of a tree, a folder at a time: none stays open while those below it are read.
+struct Walk<'a> {
+    root: &'a Path,
+    longest: usize,
+    /// Folders still to be read.
+    folders: Vec<Vec<u8>>,
+    entries: Vec<Entry>,
+    skipped: Vec<Skipped>,
+}
+
+impl Walk<'_> {
+    fn folder(&mut self, folder: &[u8]) -> Result<(), GitError> {
+        let place = self.root.join(OsStr::from_bytes(folder));
+        let mut too_long = false;
+        for found in fs::read_dir(&place).map_err(io_error(&place))? {
+            let found = found.map_err(io_error(&place))?;
+            let name = found.file_name();
+            let path = if folder.is_empty() {
+                name.as_bytes().to_vec()
+            } else {
+                [folder, b"/", name.as_bytes()].concat()
+            };
+            if path.len() > self.longest {
+                too_long = true;
+            } else {
+                self.entry(&found, path)?;
             }
-            continue;
         }
-        if path.len() > MAX_PATH {
-            skip(SkipReason::TooLong);
-            continue;
+        // Once, however much of it there is.
+        if too_long {
+            self.skipped.push(Skipped { path: folder.to_vec(), reason: SkipReason::TooLong });
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, found: &fs::DirEntry, path: Vec<u8>) -> Result<(), GitError> {
+        if is_git_folder(found.file_name().as_bytes()) {
+            if path != b".git" {
+                self.skipped.push(Skipped { path, reason: SkipReason::GitFolder });
+            }
+            return Ok(());
         }
         // Of the entry itself: a link is not followed.
         let data = found.metadata().map_err(io_error(found.path()))?;
         let kind = data.file_type();
-        if kind.is_dir() {
-            walk(root, &path, entries, skipped)?;
+        let reason = if kind.is_dir() {
+            self.folders.push(path);
+            return Ok(());
         } else if kind.is_symlink() {
             let target = fs::read_link(found.path()).map_err(io_error(found.path()))?;
             let target = Some(target.as_os_str().as_bytes().to_vec());
-            entries.push(Entry { mode: 0o120000, path, size: 0, target });
+            self.entries.push(Entry { mode: 0o120000, path, size: 0, target });
+            return Ok(());
         } else if kind.is_fifo() {
-            skip(SkipReason::Fifo);
+            SkipReason::Fifo
         } else if kind.is_socket() {
-            skip(SkipReason::Socket);
+            SkipReason::Socket
         } else if !kind.is_file() {
-            skip(SkipReason::Device);
+            SkipReason::Device
         } else if data.len() > MAX_FILE {
-            skip(SkipReason::TooLarge);
+            SkipReason::TooLarge
         } else {
             let mode = if data.mode() & 0o100 != 0 { 0o100755 } else { 0o100644 };
-            entries.push(Entry { mode, path, size: data.len(), target: None });
-        }
+            self.entries.push(Entry { mode, path, size: data.len(), target: None });
+            return Ok(());
+        };
+        self.skipped.push(Skipped { path, reason });
+        Ok(())
     }
-    Ok(())
 }
 
 /// `.git` in any case, and NTFS's short name for it: git takes none of them into an index.

@@ -160,6 +160,34 @@ fn folders_deeper_than_any_path_are_left_out_and_reported() {
 }
 
 #[test]
+fn a_folder_deeper_than_any_path_is_reported_once_and_what_lies_beside_it_is_captured() {
+    let (_scratch, repo, commit, work) = start();
+    let tree = work.path().join("w");
+    fs::write(tree.join("a.py"), "x = 2\n").unwrap();
+    // Longer than the system takes, by names that are long and by names that are many.
+    let program = "
+import os
+for name, times in (('d' * 200, 30), ('e', 3000)):
+    os.chdir('TREE')
+    for _ in range(times):
+        os.mkdir(name)
+        os.chdir(name)
+    for number in range(10):
+        open(str(number), 'w').close()
+"
+    .replace("TREE", tree.to_str().unwrap());
+    let made = Invocation::new("python3").args(["-c", &program]).run().unwrap();
+    assert!(made.status.success());
+    let captured = capture(Base::Commit(&repo, &commit), &tree).unwrap();
+    let mut skipped: Vec<_> = captured.skipped.iter().map(|s| (s.path.clone(), s.reason)).collect();
+    skipped.sort();
+    let deepest = |name: &str, times: usize| vec![name; times].join("/").into_bytes();
+    let too_long = SkipReason::TooLong;
+    assert_eq!(skipped, [(deepest(&"d".repeat(200), 14), too_long), (deepest("e", 1500), too_long)]);
+    assert_reproduces(&repo, &commit, &captured.patch, &[("a.py", Some(b"x = 2\n"))]);
+}
+
+#[test]
 fn a_base_without_a_repository_is_a_folder() {
     let (_scratch, _repo, _commit, work) = start();
     let base = tempfile::tempdir().unwrap();

@@ -4,7 +4,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use futures_util::future::try_join_all;
 use infradev_agent::{Endpoint, Installed, PATIENCE, RunEnd, RunSpec, until_reachable, whole_prompt};
 use infradev_executor::{Executor, Happening, ReadyBase};
 use infradev_git::commit_folder;
@@ -15,6 +14,7 @@ use infradev_model::{
 use infradev_sandbox::Limits;
 use infradev_store::{RunEvent, RunFolder, Staging};
 
+use crate::apart::{all, not_captured};
 use crate::arms::{AttemptArm, stands};
 use crate::capturing::{skipped, taken, test_edits};
 use crate::error::AttemptError;
@@ -142,7 +142,7 @@ impl Folders {
 /// command makes it again.
 ///
 /// # Errors
-/// The machine, the pack, or the person's wish to stop.
+/// The machine, the pack, or the person's wish to stop: at once. That one could not be captured: once the others are made.
 pub async fn run(
     executor: &Executor,
     run: &RunFolder,
@@ -167,7 +167,7 @@ pub async fn run(
             turns.extend((1..=plan.attempts).map(|number| Turn { plan, desk, arm, prompt, number }));
         }
     }
-    try_join_all(turns.into_iter().map(|turn| attempt(executor, run, turn))).await
+    all(turns.into_iter().map(|turn| attempt(executor, run, turn))).await
 }
 
 async fn attempt(
@@ -232,7 +232,8 @@ async fn once(
     aside(move || commit_folder(&folder, "Base")).await??;
     let end = infradev_agent::run(run_spec(&turn, &folders, slot.gpus())).await?;
     let (base, folder) = (desk.ready.tree.path.clone(), folders.workspace.clone());
-    let captured = aside(move || taken(&base, &folder)).await??;
+    let captured = aside(move || taken(&base, &folder)).await?;
+    let captured = captured.map_err(|error| not_captured(run, key, label, error))?;
     let patch = staging.kept().join("patch.diff");
     fs::write(&patch, &captured.patch).map_err(AttemptError::io(&patch))?;
     let RunEnd { ending, detail, agent_s, metered, own_tokens, trajectory, .. } = end;
