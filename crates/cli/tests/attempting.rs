@@ -281,15 +281,30 @@ while not os.path.exists('started'):
 os.mkfifo('pipe')
 os.remove('started')
 os.symlink('/etc/passwd', 'link')
+os.symlink('/workspace/toy/model.py', 'mylink')
+open('toy/model.py', 'a').write('\\n\\ndef triple(x):\\n    return 3 * x\\n')
 os.system('rm -rf .git; mkdir -p deep/.git; echo x > deep/.git/config')
 ";
-    let record = attempt_by(&ground, program, &[]);
+    ground.write("mine/mine.py", program);
+    let args = ["--agent", "command", "--command", "python {agent}/mine.py", "--folder", "mine"];
+    let (record, document) = attempt(&ground, &args, 0);
     assert_eq!(record["ending"], "finished", "{record:#}");
     assert_eq!(record["left_running"].as_array().unwrap().len(), 1, "{record:#}");
-    let skipped = record["skipped"].to_string();
-    assert!(skipped.contains("fifo") && skipped.contains("git_folder"), "{skipped}");
+    let skipped = record["skipped"].as_array().unwrap();
+    let mut skipped: Vec<_> = skipped.iter().map(|file| (&file["path"], &file["reason"])).collect();
+    skipped.sort_by_key(|(path, _)| path.as_str());
+    let wanted =
+        [("deep/.git", "git_folder"), ("link", "link_out"), ("mylink", "link_out"), ("pipe", "fifo")];
+    assert_eq!(
+        skipped,
+        wanted
+            .map(|(path, reason)| (json!(path), json!(reason)))
+            .each_ref()
+            .map(|(path, reason)| (path, reason))
+    );
     no_process_of(ground.path()).await;
     assert_nothing_left(ground.path(), &[]);
+    assert_eq!(verdict(&ground, &document), "resolved", "no link spoils the change beside it");
 }
 
 #[tokio::test(flavor = "current_thread")]

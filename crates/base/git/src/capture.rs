@@ -10,6 +10,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
+use infradev_patch::{is_git_folder, refusal_of_link};
+
 use crate::command::Git;
 use crate::error::{GitError, io_error};
 use crate::private::{Private, Renames, Submodules};
@@ -64,7 +66,7 @@ pub struct Skipped {
 /// Why something is left out of a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SkipReason {
-    /// `.git` of a nested repository. (The one at the top is left out without a word.)
+    /// `.git`, in any spelling that a file system takes for it, of a nested repository. (The one at the top is left out without a word.)
     GitFolder,
     /// A FIFO.
     Fifo,
@@ -76,6 +78,8 @@ pub enum SkipReason {
     TooLarge,
     /// One of the largest files, where new and changed ones are more than 128 MiB together.
     TooMuch,
+    /// A symbolic link for which `infradev-patch` would refuse the whole patch: to an absolute path, out of the tree, into `.git`.
+    LinkOut,
     /// A folder in which paths are longer than [`longest_path`]: those are left out, whatever lies below them too.
     TooLong,
 }
@@ -87,18 +91,34 @@ pub enum SkipReason {
 pub fn capture(base: Base<'_>, work: &Path) -> Result<Captured, GitError> {
     let (mut entries, mut skipped) = listed(work)?;
     let (private, old) = match base {
-        Base::Commit(repo, commit) => (Private::borrowing(Some(repo))?, commit.0.clone()),
+        Base::Commit(repo, commit) => {
+            let mut out = leading_out(&entries);
+            if !out.is_empty() {
+                // A link of the base that is left out would look like the agent's deletion.
+                for entry in repo.ls_tree(commit)? {
+                    out.remove(&entry.path);
+                }
+            }
+            entries.retain(|entry| !out.contains(&entry.path));
+            skipped.extend(out.into_iter().map(|path| Skipped { path, reason: SkipReason::LinkOut }));
+            (Private::borrowing(Some(repo))?, commit.0.clone())
+        }
         Base::Folder(folder) => {
             let private = Private::borrowing(None)?;
             let much = too_much(folder, &entries, MAX_CHANGED).into_iter();
             skipped.extend(much.map(|path| Skipped { path, reason: SkipReason::TooMuch }));
             let for_size = [SkipReason::TooLarge, SkipReason::TooMuch];
             let left_out = skipped.iter().filter(|file| for_size.contains(&file.reason));
-            let left_out: BTreeSet<&[u8]> = left_out.map(|file| file.path.as_slice()).collect();
-            entries.retain(|entry| !left_out.contains(entry.path.as_slice()));
+            let mut left_out: BTreeSet<Vec<u8>> = left_out.map(|file| file.path.clone()).collect();
+            let out = leading_out(&entries);
+            let new = entries.iter().filter(|entry| out.contains(&entry.path) && !entry.is_link_of(folder));
+            let new = new.map(|entry| Skipped { path: entry.path.clone(), reason: SkipReason::LinkOut });
+            skipped.extend(new);
+            left_out.extend(out);
+            entries.retain(|entry| !left_out.contains(&entry.path));
             // What is left out on one side only would look like the agent's deletion.
             let mut before = listed(folder)?.0;
-            before.retain(|entry| !left_out.contains(entry.path.as_slice()));
+            before.retain(|entry| !left_out.contains(&entry.path));
             let tree = snapshot(&private, folder, &before)?;
             (private, tree.0)
         }
@@ -143,6 +163,25 @@ struct Entry {
     size: u64,
     /// A link's target.
     target: Option<Vec<u8>>,
+}
+
+impl Entry {
+    /// Whether a folder has the same link at this path.
+    fn is_link_of(&self, folder: &Path) -> bool {
+        let there = fs::read_link(folder.join(OsStr::from_bytes(&self.path)));
+        there.is_ok_and(|there| self.target.as_deref() == Some(there.as_os_str().as_bytes()))
+    }
+}
+
+/// Links that no patch may make, and those that git takes into no index.
+fn leading_out(entries: &[Entry]) -> BTreeSet<Vec<u8>> {
+    let name = |path: &[u8]| path.rsplit(|&byte| byte == b'/').next().unwrap_or_default().to_vec();
+    let refused = |entry: &&Entry| {
+        let refusal = |target: &Vec<u8>| refusal_of_link(&entry.path, target).is_some();
+        let modules = name(&entry.path).eq_ignore_ascii_case(b".gitmodules");
+        entry.target.as_ref().is_some_and(|target| modules || refusal(target))
+    };
+    entries.iter().filter(refused).map(|entry| entry.path.clone()).collect()
 }
 
 /// What a folder holds.
@@ -292,12 +331,6 @@ impl Walk<'_> {
         self.skipped.push(Skipped { path, reason });
         Ok(())
     }
-}
-
-/// `.git` in any case, and NTFS's short name for it: git takes none of them into an index.
-fn is_git_folder(name: &[u8]) -> bool {
-    let lower = name.to_ascii_lowercase();
-    lower == b".git" || lower == b"git~1"
 }
 
 /// A path for `--stdin-paths`, which reads C quoting where a line starts with a quote.

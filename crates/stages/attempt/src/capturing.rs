@@ -65,6 +65,7 @@ pub(crate) fn skipped(captured: &Captured) -> Vec<SkippedFile> {
         SkipReason::Fifo => "fifo",
         SkipReason::Socket => "socket",
         SkipReason::Device => "device",
+        SkipReason::LinkOut => "link_out",
         SkipReason::TooLarge => "too_large",
         SkipReason::TooLong => "too_long",
         SkipReason::TooMuch => "too_much",
