@@ -87,7 +87,7 @@ pub enum SkipReason {
 /// The patch from a base to a work tree, every file of it, ignored ones too. The work tree must be at rest.
 ///
 /// # Errors
-/// [`GitError::Io`] where a file can't be read, [`GitError::Failed`].
+/// [`GitError::Io`] where a file can't be read, [`GitError::Failed`], [`GitError::Interrupted`].
 pub fn capture(base: Base<'_>, work: &Path) -> Result<Captured, GitError> {
     let (mut entries, mut skipped) = listed(work)?;
     let (private, old) = match base {
@@ -230,6 +230,7 @@ fn snapshot(private: &Private, folder: &Path, entries: &[Entry]) -> Result<TreeI
     let links = tempfile::tempdir_in(private.path("scratch")).map_err(io_error(private.path("scratch")))?;
     let mut names = Vec::new();
     for (number, entry) in entries.iter().enumerate() {
+        go_on()?;
         let place = match &entry.target {
             None => folder.join(OsStr::from_bytes(&entry.path)),
             Some(target) => {
@@ -277,6 +278,7 @@ impl Walk<'_> {
         let place = self.root.join(OsStr::from_bytes(folder));
         let mut too_long = false;
         for found in fs::read_dir(&place).map_err(io_error(&place))? {
+            go_on()?;
             let found = found.map_err(io_error(&place))?;
             let name = found.file_name();
             let path = if folder.is_empty() {
@@ -331,6 +333,11 @@ impl Walk<'_> {
         self.skipped.push(Skipped { path, reason });
         Ok(())
     }
+}
+
+/// Asked between files, of which there may be many: nothing else here would notice that the person wants an end.
+fn go_on() -> Result<(), GitError> {
+    if infradev_supervise::cancelled() { Err(GitError::Interrupted) } else { Ok(()) }
 }
 
 /// A path for `--stdin-paths`, which reads C quoting where a line starts with a quote.

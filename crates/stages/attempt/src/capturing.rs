@@ -28,6 +28,9 @@ fn tidy(base: &Path, work: &Path) -> Result<(), AttemptError> {
     while let Some(folder) = folders.pop() {
         let place = work.join(&folder);
         for entry in fs::read_dir(&place).map_err(AttemptError::io(&place))? {
+            if infradev_supervise::cancelled() {
+                return Err(AttemptError::Cancelled);
+            }
             let entry = entry.map_err(AttemptError::io(&place))?;
             let below = folder.join(entry.file_name());
             if below.as_os_str().len() > longest {
