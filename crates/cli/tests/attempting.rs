@@ -281,13 +281,54 @@ while not os.path.exists('started'):
 os.mkfifo('pipe')
 os.remove('started')
 os.symlink('/etc/passwd', 'link')
+os.symlink('/workspace/toy/model.py', 'mylink')
+open('toy/model.py', 'a').write('\\n\\ndef triple(x):\\n    return 3 * x\\n')
 os.system('rm -rf .git; mkdir -p deep/.git; echo x > deep/.git/config')
 ";
-    let record = attempt_by(&ground, program, &[]);
+    ground.write("mine/mine.py", program);
+    let args = ["--agent", "command", "--command", "python {agent}/mine.py", "--folder", "mine"];
+    let (record, document) = attempt(&ground, &args, 0);
     assert_eq!(record["ending"], "finished", "{record:#}");
     assert_eq!(record["left_running"].as_array().unwrap().len(), 1, "{record:#}");
-    let skipped = record["skipped"].to_string();
-    assert!(skipped.contains("fifo") && skipped.contains("git_folder"), "{skipped}");
+    let skipped = record["skipped"].as_array().unwrap();
+    let mut skipped: Vec<_> = skipped.iter().map(|file| (&file["path"], &file["reason"])).collect();
+    skipped.sort_by_key(|(path, _)| path.as_str());
+    let wanted =
+        [("deep/.git", "git_folder"), ("link", "link_out"), ("mylink", "link_out"), ("pipe", "fifo")];
+    assert_eq!(
+        skipped,
+        wanted
+            .map(|(path, reason)| (json!(path), json!(reason)))
+            .each_ref()
+            .map(|(path, reason)| (path, reason))
+    );
+    no_process_of(ground.path()).await;
+    assert_nothing_left(ground.path(), &[]);
+    assert_eq!(verdict(&ground, &document), "resolved", "no link spoils the change beside it");
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn folders_deeper_than_any_path_are_left_out_reported_and_removed_and_the_attempt_stands() {
+    let ground = ground();
+    let program = "
+import os
+open('toy/model.py', 'a').write('\\n\\ndef triple(x):\\n    return 3 * x\\n')
+os.mkdir('a')
+os.chdir('a')
+for _ in range(30):
+    os.mkdir('d' * 200)
+    os.chdir('d' * 200)
+os.mkdir('__pycache__')
+";
+    ground.write("mine/mine.py", program);
+    let args = ["--agent", "command", "--command", "python {agent}/mine.py", "--folder", "mine", "-k", "2"];
+    let (record, document) = attempt(&ground, &args, 0);
+    assert_eq!(document["submissions"].as_array().unwrap().len(), 2);
+    assert_eq!(record["ending"], "finished", "{record:#}");
+    let skipped = record["skipped"].as_array().unwrap();
+    assert_eq!(skipped.len(), 1, "{record:#}");
+    assert_eq!(skipped[0]["reason"], "too_long");
+    assert!(kept(&ground, &document, "patch.diff").contains("+    return 3 * x"));
     no_process_of(ground.path()).await;
     assert_nothing_left(ground.path(), &[]);
 }

@@ -10,6 +10,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
+use infradev_patch::{is_git_folder, refusal_of_link};
+
 use crate::command::Git;
 use crate::error::{GitError, io_error};
 use crate::private::{Private, Renames, Submodules};
@@ -23,6 +25,16 @@ const MAX_CHANGED: u64 = 128 << 20;
 
 /// Longest path that a capture takes, in bytes: a deeper one could not even be opened by its name.
 const MAX_PATH: usize = 3000;
+
+/// Longest path that the system takes, in bytes.
+const MAX_SYSTEM_PATH: usize = 4095;
+
+/// Longest path below a work tree that a capture takes, in bytes: 3000, as `infradev-patch` does, or what a long path of the tree
+/// itself leaves.
+pub fn longest_path(work: &Path) -> usize {
+    let root = fs::canonicalize(work).unwrap_or_else(|_| work.to_owned());
+    MAX_PATH.min(MAX_SYSTEM_PATH.saturating_sub(root.as_os_str().len() + 1))
+}
 
 /// What the work tree started from.
 #[derive(Debug, Clone, Copy)]
@@ -54,7 +66,7 @@ pub struct Skipped {
 /// Why something is left out of a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SkipReason {
-    /// `.git` of a nested repository. (The one at the top is left out without a word.)
+    /// `.git`, in any spelling that a file system takes for it, of a nested repository. (The one at the top is left out without a word.)
     GitFolder,
     /// A FIFO.
     Fifo,
@@ -66,29 +78,47 @@ pub enum SkipReason {
     TooLarge,
     /// One of the largest files, where new and changed ones are more than 128 MiB together.
     TooMuch,
-    /// A path of more than 3000 bytes, which `infradev-patch` would refuse.
+    /// A symbolic link for which `infradev-patch` would refuse the whole patch: to an absolute path, out of the tree, into `.git`.
+    LinkOut,
+    /// A folder in which paths are longer than [`longest_path`]: those are left out, whatever lies below them too.
     TooLong,
 }
 
 /// The patch from a base to a work tree, every file of it, ignored ones too. The work tree must be at rest.
 ///
 /// # Errors
-/// [`GitError::Io`] where a file can't be read, [`GitError::Failed`].
+/// [`GitError::Io`] where a file can't be read, [`GitError::Failed`], [`GitError::Interrupted`].
 pub fn capture(base: Base<'_>, work: &Path) -> Result<Captured, GitError> {
     let (mut entries, mut skipped) = listed(work)?;
     let (private, old) = match base {
-        Base::Commit(repo, commit) => (Private::borrowing(Some(repo))?, commit.0.clone()),
+        Base::Commit(repo, commit) => {
+            let mut out = leading_out(&entries);
+            if !out.is_empty() {
+                // A link of the base that is left out would look like the agent's deletion.
+                for entry in repo.ls_tree(commit)? {
+                    out.remove(&entry.path);
+                }
+            }
+            entries.retain(|entry| !out.contains(&entry.path));
+            skipped.extend(out.into_iter().map(|path| Skipped { path, reason: SkipReason::LinkOut }));
+            (Private::borrowing(Some(repo))?, commit.0.clone())
+        }
         Base::Folder(folder) => {
             let private = Private::borrowing(None)?;
             let much = too_much(folder, &entries, MAX_CHANGED).into_iter();
             skipped.extend(much.map(|path| Skipped { path, reason: SkipReason::TooMuch }));
             let for_size = [SkipReason::TooLarge, SkipReason::TooMuch];
             let left_out = skipped.iter().filter(|file| for_size.contains(&file.reason));
-            let left_out: BTreeSet<&[u8]> = left_out.map(|file| file.path.as_slice()).collect();
-            entries.retain(|entry| !left_out.contains(entry.path.as_slice()));
+            let mut left_out: BTreeSet<Vec<u8>> = left_out.map(|file| file.path.clone()).collect();
+            let out = leading_out(&entries);
+            let new = entries.iter().filter(|entry| out.contains(&entry.path) && !entry.is_link_of(folder));
+            let new = new.map(|entry| Skipped { path: entry.path.clone(), reason: SkipReason::LinkOut });
+            skipped.extend(new);
+            left_out.extend(out);
+            entries.retain(|entry| !left_out.contains(&entry.path));
             // What is left out on one side only would look like the agent's deletion.
             let mut before = listed(folder)?.0;
-            before.retain(|entry| !left_out.contains(entry.path.as_slice()));
+            before.retain(|entry| !left_out.contains(&entry.path));
             let tree = snapshot(&private, folder, &before)?;
             (private, tree.0)
         }
@@ -135,12 +165,38 @@ struct Entry {
     target: Option<Vec<u8>>,
 }
 
+impl Entry {
+    /// Whether a folder has the same link at this path.
+    fn is_link_of(&self, folder: &Path) -> bool {
+        let there = fs::read_link(folder.join(OsStr::from_bytes(&self.path)));
+        there.is_ok_and(|there| self.target.as_deref() == Some(there.as_os_str().as_bytes()))
+    }
+}
+
+/// Links that no patch may make, and those that git takes into no index.
+fn leading_out(entries: &[Entry]) -> BTreeSet<Vec<u8>> {
+    let name = |path: &[u8]| path.rsplit(|&byte| byte == b'/').next().unwrap_or_default().to_vec();
+    let refused = |entry: &&Entry| {
+        let refusal = |target: &Vec<u8>| refusal_of_link(&entry.path, target).is_some();
+        let modules = name(&entry.path).eq_ignore_ascii_case(b".gitmodules");
+        entry.target.as_ref().is_some_and(|target| modules || refusal(target))
+    };
+    entries.iter().filter(refused).map(|entry| entry.path.clone()).collect()
+}
+
 /// What a folder holds.
 fn listed(folder: &Path) -> Result<(Vec<Entry>, Vec<Skipped>), GitError> {
-    let mut entries = Vec::new();
-    let mut skipped = Vec::new();
-    walk(folder, &[], &mut entries, &mut skipped)?;
-    Ok((entries, skipped))
+    let mut walk = Walk {
+        root: folder,
+        longest: longest_path(folder),
+        folders: vec![Vec::new()],
+        entries: Vec::new(),
+        skipped: Vec::new(),
+    };
+    while let Some(next) = walk.folders.pop() {
+        walk.folder(&next)?;
+    }
+    Ok((walk.entries, walk.skipped))
 }
 
 /// The largest of those files that are new, or of another size than in the base, as many as it takes for the rest of them to have
@@ -174,6 +230,7 @@ fn snapshot(private: &Private, folder: &Path, entries: &[Entry]) -> Result<TreeI
     let links = tempfile::tempdir_in(private.path("scratch")).map_err(io_error(private.path("scratch")))?;
     let mut names = Vec::new();
     for (number, entry) in entries.iter().enumerate() {
+        go_on()?;
         let place = match &entry.target {
             None => folder.join(OsStr::from_bytes(&entry.path)),
             Some(target) => {
@@ -206,61 +263,81 @@ fn snapshot(private: &Private, folder: &Path, entries: &[Entry]) -> Result<TreeI
     Ok(TreeId(object_id("write-tree", &tree)?))
 }
 
-fn walk(
-    root: &Path,
-    folder: &[u8],
-    entries: &mut Vec<Entry>,
-    skipped: &mut Vec<Skipped>,
-) -> Result<(), GitError> {
-    let place = root.join(OsStr::from_bytes(folder));
-    for found in fs::read_dir(&place).map_err(io_error(&place))? {
-        let found = found.map_err(io_error(&place))?;
-        let name = found.file_name();
-        let path = if folder.is_empty() {
-            name.as_bytes().to_vec()
-        } else {
-            [folder, b"/", name.as_bytes()].concat()
-        };
-        let mut skip = |reason| skipped.push(Skipped { path: path.clone(), reason });
-        if is_git_folder(name.as_bytes()) {
-            if path != b".git" {
-                skip(SkipReason::GitFolder);
+/// A walk of a tree, a folder at a time: none stays open while those below it are read.
+struct Walk<'a> {
+    root: &'a Path,
+    longest: usize,
+    /// Folders still to be read.
+    folders: Vec<Vec<u8>>,
+    entries: Vec<Entry>,
+    skipped: Vec<Skipped>,
+}
+
+impl Walk<'_> {
+    fn folder(&mut self, folder: &[u8]) -> Result<(), GitError> {
+        let place = self.root.join(OsStr::from_bytes(folder));
+        let mut too_long = false;
+        for found in fs::read_dir(&place).map_err(io_error(&place))? {
+            go_on()?;
+            let found = found.map_err(io_error(&place))?;
+            let name = found.file_name();
+            let path = if folder.is_empty() {
+                name.as_bytes().to_vec()
+            } else {
+                [folder, b"/", name.as_bytes()].concat()
+            };
+            if path.len() > self.longest {
+                too_long = true;
+            } else {
+                self.entry(&found, path)?;
             }
-            continue;
         }
-        if path.len() > MAX_PATH {
-            skip(SkipReason::TooLong);
-            continue;
+        // Once, however much of it there is.
+        if too_long {
+            self.skipped.push(Skipped { path: folder.to_vec(), reason: SkipReason::TooLong });
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, found: &fs::DirEntry, path: Vec<u8>) -> Result<(), GitError> {
+        if is_git_folder(found.file_name().as_bytes()) {
+            if path != b".git" {
+                self.skipped.push(Skipped { path, reason: SkipReason::GitFolder });
+            }
+            return Ok(());
         }
         // Of the entry itself: a link is not followed.
         let data = found.metadata().map_err(io_error(found.path()))?;
         let kind = data.file_type();
-        if kind.is_dir() {
-            walk(root, &path, entries, skipped)?;
+        let reason = if kind.is_dir() {
+            self.folders.push(path);
+            return Ok(());
         } else if kind.is_symlink() {
             let target = fs::read_link(found.path()).map_err(io_error(found.path()))?;
             let target = Some(target.as_os_str().as_bytes().to_vec());
-            entries.push(Entry { mode: 0o120000, path, size: 0, target });
+            self.entries.push(Entry { mode: 0o120000, path, size: 0, target });
+            return Ok(());
         } else if kind.is_fifo() {
-            skip(SkipReason::Fifo);
+            SkipReason::Fifo
         } else if kind.is_socket() {
-            skip(SkipReason::Socket);
+            SkipReason::Socket
         } else if !kind.is_file() {
-            skip(SkipReason::Device);
+            SkipReason::Device
         } else if data.len() > MAX_FILE {
-            skip(SkipReason::TooLarge);
+            SkipReason::TooLarge
         } else {
             let mode = if data.mode() & 0o100 != 0 { 0o100755 } else { 0o100644 };
-            entries.push(Entry { mode, path, size: data.len(), target: None });
-        }
+            self.entries.push(Entry { mode, path, size: data.len(), target: None });
+            return Ok(());
+        };
+        self.skipped.push(Skipped { path, reason });
+        Ok(())
     }
-    Ok(())
 }
 
-/// `.git` in any case, and NTFS's short name for it: git takes none of them into an index.
-fn is_git_folder(name: &[u8]) -> bool {
-    let lower = name.to_ascii_lowercase();
-    lower == b".git" || lower == b"git~1"
+/// Asked between files, of which there may be many: nothing else here would notice that the person wants an end.
+fn go_on() -> Result<(), GitError> {
+    if infradev_supervise::cancelled() { Err(GitError::Interrupted) } else { Ok(()) }
 }
 
 /// A path for `--stdin-paths`, which reads C quoting where a line starts with a quote.

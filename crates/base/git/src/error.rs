@@ -144,6 +144,9 @@ pub enum GitError {
         /// The file or folder, or git's own words.
         what: String,
     },
+    /// The person asked for an end while files were read.
+    #[error("the capture was interrupted")]
+    Interrupted,
     /// The file system failed.
     #[error("{}: {source}", path.display())]
     Io {
@@ -158,6 +161,7 @@ impl Classified for GitError {
     fn class(&self) -> Class {
         match self {
             GitError::Run(error) => error.class(),
+            GitError::Interrupted => Class::Interrupted,
             GitError::Failed { .. }
             | GitError::Unreadable { .. }
             | GitError::Fetch { .. }

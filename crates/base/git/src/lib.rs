@@ -13,7 +13,7 @@ mod pull_request;
 mod repo;
 mod workspace;
 
-pub use capture::{Base, Captured, SkipReason, Skipped, capture};
+pub use capture::{Base, Captured, SkipReason, Skipped, capture, longest_path};
 pub use commits::{CommitInfo, TreeEntry};
 pub use error::GitError;
 pub use history::{ChangedFile, Entry, FileStatus};

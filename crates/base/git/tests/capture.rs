@@ -130,7 +130,7 @@ fn a_nested_repository_is_captured_as_plain_files() {
 }
 
 #[test]
-fn fifos_sockets_and_links_to_folders_do_not_lead_the_walk_astray() {
+fn fifos_sockets_and_links_to_folders_do_not_lead_the_walk_astray_and_the_patch_is_one_that_applies() {
     let (_scratch, repo, commit, work) = start();
     let tree = work.path().join("w");
     let _socket = std::os::unix::net::UnixListener::bind(tree.join("s")).unwrap();
@@ -141,10 +141,48 @@ fn fifos_sockets_and_links_to_folders_do_not_lead_the_walk_astray() {
     let captured = capture(Base::Commit(&repo, &commit), &tree).unwrap();
     let mut reasons: Vec<_> = captured.skipped.iter().map(|s| s.reason).collect();
     reasons.sort();
-    assert_eq!(reasons, [SkipReason::Fifo, SkipReason::Socket]);
+    assert_eq!(reasons, [SkipReason::Fifo, SkipReason::Socket, SkipReason::LinkOut]);
     let patch = infradev_patch::Patch::parse(&captured.patch).unwrap();
-    assert_eq!(patch.paths(), [&b"etc"[..], b"pkg/up"]);
-    assert!(patch.check().unwrap_err().to_string().contains("etc is a symbolic link to an absolute path"));
+    assert_eq!(patch.paths(), [&b"pkg/up"[..]]);
+    patch.check().unwrap();
+}
+
+#[test]
+fn links_that_no_patch_may_make_are_left_out_and_reported_and_those_of_the_base_stay() {
+    use std::os::unix::fs::symlink;
+    let folder = tempfile::tempdir().unwrap();
+    let (base, work) = (folder.path().join("base"), folder.path().join("work"));
+    for tree in [&base, &work] {
+        fs::create_dir_all(tree.join("pkg")).unwrap();
+        fs::write(tree.join("README.md"), "read\n").unwrap();
+        fs::write(tree.join("replaced"), "a file\n").unwrap();
+        symlink("/data", tree.join("as-before")).unwrap();
+        symlink("pkg", tree.join("turned")).unwrap();
+    }
+    symlink("/workspace/README.md", work.join("mylink")).unwrap();
+    symlink("../../etc/shadow", work.join("pkg/up")).unwrap();
+    symlink(".git/config", work.join("settings")).unwrap();
+    symlink("pkg", work.join(".gitmodules")).unwrap();
+    symlink("../README.md", work.join("pkg/inside")).unwrap();
+    for (name, target) in [("replaced", "/etc/passwd"), ("turned", "/etc")] {
+        fs::remove_file(work.join(name)).unwrap();
+        symlink(target, work.join(name)).unwrap();
+    }
+    // A folder that some file system takes for `.git`.
+    fs::create_dir(work.join("pkg/.git ")).unwrap();
+    fs::write(work.join("pkg/.git /config"), "").unwrap();
+    let captured = capture(Base::Folder(&base), &work).unwrap();
+    let mut skipped: Vec<_> =
+        captured.skipped.iter().map(|s| (str::from_utf8(&s.path).unwrap(), s.reason)).collect();
+    skipped.sort();
+    let mut wanted: Vec<_> = [".gitmodules", "mylink", "pkg/up", "replaced", "settings", "turned"]
+        .map(|path| (path, SkipReason::LinkOut))
+        .to_vec();
+    wanted.insert(2, ("pkg/.git ", SkipReason::GitFolder));
+    assert_eq!(skipped, wanted);
+    let patch = infradev_patch::Patch::parse(&captured.patch).unwrap();
+    assert_eq!(patch.paths(), [&b"pkg/inside"[..]]);
+    infradev_patch::apply(&patch, &base).unwrap();
 }
 
 #[test]
@@ -157,6 +195,34 @@ fn folders_deeper_than_any_path_are_left_out_and_reported() {
     let captured = capture(Base::Commit(&repo, &commit), &tree).unwrap();
     assert_eq!(captured.patch, b"");
     assert_eq!(captured.skipped.iter().map(|s| s.reason).collect::<Vec<_>>(), [SkipReason::TooLong]);
+}
+
+#[test]
+fn a_folder_deeper_than_any_path_is_reported_once_and_what_lies_beside_it_is_captured() {
+    let (_scratch, repo, commit, work) = start();
+    let tree = work.path().join("w");
+    fs::write(tree.join("a.py"), "x = 2\n").unwrap();
+    // Longer than the system takes, by names that are long and by names that are many.
+    let program = "
+import os
+for name, times in (('d' * 200, 30), ('e', 3000)):
+    os.chdir('TREE')
+    for _ in range(times):
+        os.mkdir(name)
+        os.chdir(name)
+    for number in range(10):
+        open(str(number), 'w').close()
+"
+    .replace("TREE", tree.to_str().unwrap());
+    let made = Invocation::new("python3").args(["-c", &program]).run().unwrap();
+    assert!(made.status.success());
+    let captured = capture(Base::Commit(&repo, &commit), &tree).unwrap();
+    let mut skipped: Vec<_> = captured.skipped.iter().map(|s| (s.path.clone(), s.reason)).collect();
+    skipped.sort();
+    let deepest = |name: &str, times: usize| vec![name; times].join("/").into_bytes();
+    let too_long = SkipReason::TooLong;
+    assert_eq!(skipped, [(deepest(&"d".repeat(200), 14), too_long), (deepest("e", 1500), too_long)]);
+    assert_reproduces(&repo, &commit, &captured.patch, &[("a.py", Some(b"x = 2\n"))]);
 }
 
 #[test]

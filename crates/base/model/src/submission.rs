@@ -110,7 +110,7 @@ pub struct Lookup {
 pub struct SkippedFile {
     /// Path in the workspace; bytes that are no UTF-8 stand as U+FFFD.
     pub path: String,
-    /// `git_folder`, `fifo`, `socket`, `device`, `too_large`, `too_long`, `too_much`.
+    /// `git_folder`, `fifo`, `socket`, `device`, `link_out`, `too_large`, `too_long`, `too_much`.
     pub reason: String,
 }
 

@@ -106,8 +106,8 @@ fn is_too_long(path: &[u8]) -> bool {
 }
 
 /// `.git` in any case, and the spellings that HFS+ (ignorable code points) and NTFS (short name, trailing dots and
-/// spaces, streams) take for it. Source: git's `is_hfs_dotgit` and `is_ntfs_dotgit`.
-fn is_git_folder(component: &[u8]) -> bool {
+/// spaces, streams) take for it. No path of a patch has such a component. Source: git's `is_hfs_dotgit` and `is_ntfs_dotgit`.
+pub fn is_git_folder(component: &[u8]) -> bool {
     let text: String = String::from_utf8_lossy(component)
         .chars()
         .filter(|c| {
@@ -119,8 +119,8 @@ fn is_git_folder(component: &[u8]) -> bool {
 }
 
 /// Why a link at `path` may not point to `target`. A `..` is allowed at the start of a target alone: after a name it
-/// would go up from wherever that name leads, which a second link could turn outwards.
-pub(crate) fn refusal_of_link(path: &[u8], target: &[u8]) -> Option<Refusal> {
+/// would go up from wherever that name leads, which a second link could turn outwards. A patch with such a link is refused as a whole.
+pub fn refusal_of_link(path: &[u8], target: &[u8]) -> Option<Refusal> {
     if target.is_empty() {
         return Some(Refusal::MalformedPath);
     }

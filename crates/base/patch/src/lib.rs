@@ -20,6 +20,7 @@ mod write;
 
 pub use apply::{Applied, Ending, Mending, apply, check_applies};
 pub use binary::{BinaryChunk, BinaryPatch, Method};
+pub use check::{is_git_folder, refusal_of_link};
 pub use classify::{PathClass, TestPaths, is_collected, is_test_path, looks_like_test};
 pub use diff::{Change, Content, FilePatch, FileStat, Hunk, Index, Line, Patch, Tag};
 pub use error::{ApplyError, PatchError, Refusal};

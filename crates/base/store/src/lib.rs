@@ -10,6 +10,7 @@ mod error;
 mod home;
 pub mod journal;
 mod pack;
+mod removal;
 mod run;
 mod runs;
 mod scratch;
@@ -27,6 +28,7 @@ pub use pack::{
     History, LoadedPack, LoadedTask, NoHistory, PackFiles, PublicPack, Split, load_pack, load_public,
     load_public_pack,
 };
+pub use removal::remove_tree;
 pub use run::{RunFolder, Staging};
 pub use runs::{Plan, RunEvent, RunView, Runs};
 pub use scratch::Scratch;

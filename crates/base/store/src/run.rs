@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use crate::disk::{self, Held};
 use crate::error::StoreError;
 use crate::journal::{Damage, Journal};
+use crate::removal::remove_tree;
 use crate::runs::{FINISHED, RunEvent};
 
 pub(crate) const RESULT: &str = "result.json";
@@ -35,12 +36,8 @@ impl RunFolder {
     pub(crate) fn open(folder: PathBuf, run: Run, held: Held) -> Result<RunFolder, StoreError> {
         held.sign();
         // This process holds the lock, so whoever made these is dead.
-        match fs::remove_dir_all(folder.join("scratch")) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                return Err(StoreError::io("sweep", &folder.join("scratch"), e));
-            }
-            _ => {}
-        }
+        let scratch = folder.join("scratch");
+        remove_tree(&scratch).map_err(|e| StoreError::io("sweep", &scratch, e))?;
         disk::create_folder(&folder.join("trials"))?;
         let (mut journal, contents) = Journal::open(&folder.join("journal.jsonl"))?;
         journal.append(&RunEvent::Opened { pid: std::process::id() })?;
@@ -124,7 +121,7 @@ impl RunFolder {
     pub fn finish(self) -> Result<(), StoreError> {
         self.record(&RunEvent::Finished)?;
         self.journal.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).flush()?;
-        let _ = fs::remove_dir_all(self.folder.join("scratch"));
+        let _ = remove_tree(&self.folder.join("scratch"));
         let finished = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         disk::write_json(&self.folder.join(FINISHED), &serde_json::json!({"schema": 1, "finished": finished}))
     }
@@ -172,6 +169,6 @@ impl Staging {
 impl Drop for Staging {
     fn drop(&mut self) {
         // What cannot be removed now is swept when the run is opened next.
-        let _ = fs::remove_dir_all(&self.path);
+        let _ = remove_tree(&self.path);
     }
 }

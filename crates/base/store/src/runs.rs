@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::disk::{self, Held};
 use crate::error::StoreError;
 use crate::journal::{self, Contents};
+use crate::removal::remove_tree;
 use crate::run::{RESULT, RunFolder};
 use crate::stamp::utc_stamp;
 
@@ -260,9 +261,9 @@ impl Runs {
             let scratch = folder.join("scratch");
             // What cannot be removed now is tried again at the next start.
             if name.starts_with(CREATING) {
-                let _ = fs::remove_dir_all(&folder);
+                let _ = remove_tree(&folder);
             } else if scratch.exists() && matches!(Held::try_take(&folder.join("lock")), Ok(Some(_))) {
-                let _ = fs::remove_dir_all(&scratch);
+                let _ = remove_tree(&scratch);
             }
         }
     }

@@ -36,7 +36,9 @@ pub async fn run(global: &Global, args: AttemptArgs) -> Result<ExitCode, Failure
         report::print_json(document)?;
     } else {
         let (table, details) = (attempt_shown::table(document), attempt_shown::details(document));
-        report::print(table + &details + &attempt_shown::summary(document, &args.path, made.run.path()))?;
+        let chosen = !args.tasks.is_empty();
+        let summary = attempt_shown::summary(document, &args.path, chosen, made.run.path());
+        report::print(table + &details + &summary)?;
     }
     made.tell_unreached();
     let unreached = made.unreached;
@@ -112,14 +114,17 @@ async fn of_an_agent(
 /// neither: it is made again.
 fn kept(run: &RunFolder, records: Vec<SubmissionRecord>) -> Result<AttemptDocument, Failure> {
     let mut lines = String::new();
-    for record in records.iter().filter(|record| record.ending != Ending::EndpointUnreachable) {
+    for record in &records {
+        let name = format!("patches/{}/{}.patch", folder_name(&record.submission), record.task);
+        if record.ending == Ending::EndpointUnreachable {
+            // Of an earlier attempt, which this one replaced.
+            let _ = std::fs::remove_file(run.path().join(&name));
+            continue;
+        }
         let path = run.path().join(&record.folder).join("patch.diff");
         let patch = std::fs::read(&path)
             .map_err(|error| Failure::fault(format!("cannot read {}: {error}", path.display())))?;
-        run.write_file(
-            &format!("patches/{}/{}.patch", folder_name(&record.submission), record.task),
-            &patch,
-        )?;
+        run.write_file(&name, &patch)?;
         match prediction(record, &patch) {
             Some(line) => lines.push_str(&line),
             None => report::warn(format!(

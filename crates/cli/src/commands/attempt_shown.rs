@@ -1,5 +1,6 @@
 //! What people see of attempts.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -111,15 +112,34 @@ pub fn details(document: &AttemptDocument) -> String {
     text
 }
 
-/// Where it lies, and what comes next.
-pub fn summary(document: &AttemptDocument, pack: &Path, folder: &Path) -> String {
-    format!(
-        "\ngrade them: infradev grade {} --patches {}\nrun {} ({})\n",
-        pack.display(),
-        document.predictions,
-        document.run,
-        folder.display()
-    )
+/// Where it lies, and what comes next. `chosen` says that not every task of the pack was asked for.
+pub fn summary(document: &AttemptDocument, pack: &Path, chosen: bool, folder: &Path) -> String {
+    let next = grading(document, pack, chosen, folder);
+    let next = next.map_or_else(String::new, |command| format!("\ngrade them: {command}"));
+    format!("{next}\nrun {} ({})\n", document.run, folder.display())
+}
+
+/// The command that grades what was submitted and counts nothing else as empty; none where nothing was.
+fn grading(document: &AttemptDocument, pack: &Path, chosen: bool, folder: &Path) -> Option<String> {
+    let reached = |record: &&SubmissionRecord| record.ending != Ending::EndpointUnreachable;
+    let reached: Vec<&SubmissionRecord> = document.submissions.iter().filter(reached).collect();
+    let tasks: BTreeSet<&str> = reached.iter().map(|record| record.task.as_str()).collect();
+    let names: BTreeSet<&str> = reached.iter().map(|record| record.submission.as_str()).collect();
+    if tasks.is_empty() {
+        return None;
+    }
+    // What a file of predictions lacks of a task is graded as empty; what a folder of patches lacks is not.
+    let patches = match reached.len() == tasks.len() * names.len() {
+        true => document.predictions.clone(),
+        false => folder.join("patches").display().to_string(),
+    };
+    let mut command = format!("infradev grade {} --patches {patches}", pack.display());
+    if chosen || document.submissions.iter().any(|record| !tasks.contains(record.task.as_str())) {
+        for task in tasks {
+            let _ = write!(command, " --task {task}");
+        }
+    }
+    Some(command)
 }
 
 /// The table of a plan.
@@ -158,4 +178,39 @@ pub fn plan(document: &AttemptPlanDocument) -> String {
         let _ = write!(text, ", going on with {run}");
     }
     text + "; hours are what the time limit allows at most\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use infradev_model::{Digest, Metered, SandboxReport};
+    use serde_json::json;
+
+    /// The next step of attempts, each of a task, a name and whether the model was reached.
+    fn next(attempts: &[(&str, &str, bool)], chosen: bool) -> Option<String> {
+        let record = |(task, name, reached): &(&str, &str, bool)| {
+            let ending = if *reached { "finished" } else { "endpoint_unreachable" };
+            json!({"schema": 1, "task": task, "submission": name, "attempt": 1, "agent": {"name": "a", "version": "1"},
+                "prompt": Digest::of(b"x"), "ending": ending, "agent_s": 1.0, "wall_s": 1.0, "metered": Metered::default(),
+                "lookups": [], "left_running": [], "patch": Digest::of(b"x"), "patch_bytes": 0, "test_edits": [],
+                "skipped": [], "sandbox": SandboxReport::default(), "folder": "trials/x"})
+        };
+        let submissions: Vec<_> = attempts.iter().map(record).collect();
+        let document = json!({"schema": 1, "run": "r", "predictions": "r/predictions.jsonl", "submissions": submissions});
+        let document: AttemptDocument = serde_json::from_value(document).unwrap();
+        grading(&document, Path::new("pack"), chosen, Path::new("r"))
+    }
+
+    #[test]
+    fn the_next_step_grades_what_was_submitted_and_counts_nothing_else_as_empty() {
+        let by_file = "infradev grade pack --patches r/predictions.jsonl";
+        assert_eq!(next(&[("a", "x", true), ("b", "x", true)], false).unwrap(), by_file);
+        assert_eq!(next(&[("a", "x", true)], true).unwrap(), format!("{by_file} --task a"));
+        let unreached = [("a", "x", true), ("b", "x", false)];
+        assert_eq!(next(&unreached, false).unwrap(), format!("{by_file} --task a"));
+        let in_part = [("a", "x", true), ("b", "x", true), ("a", "y", true), ("b", "y", false)];
+        assert_eq!(next(&in_part, false).unwrap(), "infradev grade pack --patches r/patches");
+        assert_eq!(next(&[("a", "x", false)], true), None);
+    }
 }

@@ -4,7 +4,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use futures_util::future::try_join_all;
 use infradev_agent::{Endpoint, Installed, PATIENCE, RunEnd, RunSpec, until_reachable, whole_prompt};
 use infradev_executor::{Executor, Happening, ReadyBase};
 use infradev_git::commit_folder;
@@ -15,6 +14,7 @@ use infradev_model::{
 use infradev_sandbox::Limits;
 use infradev_store::{RunEvent, RunFolder, Staging};
 
+use crate::apart::{all, not_captured};
 use crate::arms::{AttemptArm, stands};
 use crate::capturing::{skipped, taken, test_edits};
 use crate::error::AttemptError;
@@ -142,7 +142,7 @@ impl Folders {
 /// command makes it again.
 ///
 /// # Errors
-/// The machine, the pack, or the person's wish to stop.
+/// The machine, the pack, or the person's wish to stop: at once. That one could not be captured: once the others are made.
 pub async fn run(
     executor: &Executor,
     run: &RunFolder,
@@ -167,7 +167,7 @@ pub async fn run(
             turns.extend((1..=plan.attempts).map(|number| Turn { plan, desk, arm, prompt, number }));
         }
     }
-    try_join_all(turns.into_iter().map(|turn| attempt(executor, run, turn))).await
+    all(turns.into_iter().map(|turn| attempt(executor, run, turn))).await
 }
 
 async fn attempt(
@@ -214,25 +214,61 @@ async fn once(
     label: &str,
     tries: u32,
 ) -> Result<(SubmissionRecord, Option<Duration>), AttemptError> {
-    let Turn { plan, desk, arm, prompt, number } = turn;
+    let Turn { plan, desk, arm, number, .. } = turn;
     let name = plan.submission(arm, number);
     let slot = executor.slot(desk.spec.gpus).await?;
     executor.tell(Happening::TrialStarted { label: label.to_owned(), expected: None });
     run.record(&RunEvent::TrialStarted {
         trial: key.clone(),
         task: desk.spec.id.clone(),
-        what: name.clone(),
+        what: name,
         world: 0,
     })?;
-    let begun = Instant::now();
     let staging = run.stage(key)?;
-    let folders = Folders::of(&staging);
+    let made = within(executor, run, turn, key, label, tries, slot.gpus(), &staging).await;
+    // An agent may have made so many files that their removal takes its time.
+    let ended = move || match made {
+        Ok((record, retry_after)) => {
+            staging.finish(&record).map(|_| (record, retry_after)).map_err(Into::into)
+        }
+        Err(error) => {
+            drop(staging);
+            Err(error)
+        }
+    };
+    let (record, retry_after) = aside(ended).await??;
+    run.record(&match record.ending {
+        Ending::EndpointUnreachable => {
+            let evidence = record.detail.clone().unwrap_or_default();
+            RunEvent::TrialFault { trial: key.clone(), evidence }
+        }
+        _ => RunEvent::TrialFinished { trial: key.clone(), wall_s: record.wall_s },
+    })?;
+    Ok((record, retry_after))
+}
+
+/// The same within folders that are there and on GPUs that are leased.
+#[allow(clippy::too_many_arguments, reason = "one attempt's circumstances, which nothing else shares")]
+async fn within(
+    executor: &Executor,
+    run: &RunFolder,
+    turn: Turn<'_>,
+    key: &Digest,
+    label: &str,
+    tries: u32,
+    gpus: Vec<u32>,
+    staging: &Staging,
+) -> Result<(SubmissionRecord, Option<Duration>), AttemptError> {
+    let Turn { plan, desk, arm, prompt, number } = turn;
+    let begun = Instant::now();
+    let folders = Folders::of(staging);
     executor.workspace(&desk.ready.tree, &folders.workspace)?;
     let folder = folders.workspace.clone();
     aside(move || commit_folder(&folder, "Base")).await??;
-    let end = infradev_agent::run(run_spec(&turn, &folders, slot.gpus())).await?;
+    let end = infradev_agent::run(run_spec(&turn, &folders, gpus)).await?;
     let (base, folder) = (desk.ready.tree.path.clone(), folders.workspace.clone());
-    let captured = aside(move || taken(&base, &folder)).await??;
+    let captured = aside(move || taken(&base, &folder)).await?;
+    let captured = captured.map_err(|error| not_captured(run, key, label, error))?;
     let patch = staging.kept().join("patch.diff");
     fs::write(&patch, &captured.patch).map_err(AttemptError::io(&patch))?;
     let RunEnd { ending, detail, agent_s, metered, own_tokens, trajectory, .. } = end;
@@ -240,7 +276,7 @@ async fn once(
     let record = SubmissionRecord {
         schema: SUBMISSION_SCHEMA,
         task: desk.spec.id.clone(),
-        submission: name,
+        submission: plan.submission(arm, number),
         attempt: number,
         agent: AgentUsed { name: plan.agent.spec.name.clone(), version: plan.agent.spec.version.clone() },
         model: arm.model.clone(),
@@ -266,14 +302,6 @@ async fn once(
         skipped: skipped(&captured),
         folder: format!("trials/{key}"),
     };
-    staging.finish(&record)?;
-    run.record(&match record.ending {
-        Ending::EndpointUnreachable => {
-            let evidence = record.detail.clone().unwrap_or_default();
-            RunEvent::TrialFault { trial: key.clone(), evidence }
-        }
-        _ => RunEvent::TrialFinished { trial: key.clone(), wall_s: record.wall_s },
-    })?;
     Ok((record, retry_after))
 }
 

@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use infradev_git::{Base, Captured, SkipReason, capture};
+use infradev_git::{Base, Captured, SkipReason, capture, longest_path};
 use infradev_model::{SkippedFile, TaskSpec};
 use infradev_patch::Patch;
+use infradev_store::remove_tree;
 
 use crate::error::AttemptError;
 
@@ -19,30 +20,43 @@ pub(crate) fn taken(base: &Path, work: &Path) -> Result<Captured, AttemptError> 
     Ok(capture(Base::Folder(base), work)?)
 }
 
-/// Makes everything readable, and removes caches that the base tree has not.
+/// Makes everything readable, and removes caches that the base tree has not. What lies deeper than a capture goes is left as it is.
 fn tidy(base: &Path, work: &Path) -> Result<(), AttemptError> {
-    let readable = |path: &Path, wanted: u32| {
-        let mode = fs::symlink_metadata(path)?.permissions().mode();
-        if mode & wanted != wanted {
-            fs::set_permissions(path, fs::Permissions::from_mode(mode | wanted))?;
-        }
-        Ok(())
-    };
-    readable(work, 0o700).map_err(AttemptError::io(work))?;
-    for entry in fs::read_dir(work).map_err(AttemptError::io(work))? {
-        let entry = entry.map_err(AttemptError::io(work))?;
-        let (path, below) = (entry.path(), base.join(entry.file_name()));
-        let kind = entry.file_type().map_err(AttemptError::io(&path))?;
-        let name = entry.file_name();
-        if kind.is_dir() {
-            if LEFT_BEHIND.iter().any(|left| name == *left) && !below.exists() {
-                fs::remove_dir_all(&path).map_err(AttemptError::io(&path))?;
-            } else {
-                tidy(&below, &path)?;
+    let longest = longest_path(work);
+    let mut folders = vec![PathBuf::new()];
+    readable(work, 0o700)?;
+    while let Some(folder) = folders.pop() {
+        let place = work.join(&folder);
+        for entry in fs::read_dir(&place).map_err(AttemptError::io(&place))? {
+            if infradev_supervise::cancelled() {
+                return Err(AttemptError::Cancelled);
             }
-        } else if kind.is_file() {
-            readable(&path, 0o400).map_err(AttemptError::io(&path))?;
+            let entry = entry.map_err(AttemptError::io(&place))?;
+            let below = folder.join(entry.file_name());
+            if below.as_os_str().len() > longest {
+                continue;
+            }
+            let path = entry.path();
+            let kind = entry.file_type().map_err(AttemptError::io(&path))?;
+            let left_behind = LEFT_BEHIND.iter().any(|left| entry.file_name() == *left);
+            if kind.is_dir() && left_behind && !base.join(&below).exists() {
+                remove_tree(&path).map_err(AttemptError::io(&path))?;
+            } else if kind.is_dir() {
+                readable(&path, 0o700)?;
+                folders.push(below);
+            } else if kind.is_file() {
+                readable(&path, 0o400)?;
+            }
         }
+    }
+    Ok(())
+}
+
+fn readable(path: &Path, wanted: u32) -> Result<(), AttemptError> {
+    let mode = fs::symlink_metadata(path).map_err(AttemptError::io(path))?.permissions().mode();
+    if mode & wanted != wanted {
+        let opened = fs::Permissions::from_mode(mode | wanted);
+        fs::set_permissions(path, opened).map_err(AttemptError::io(path))?;
     }
     Ok(())
 }
@@ -54,6 +68,7 @@ pub(crate) fn skipped(captured: &Captured) -> Vec<SkippedFile> {
         SkipReason::Fifo => "fifo",
         SkipReason::Socket => "socket",
         SkipReason::Device => "device",
+        SkipReason::LinkOut => "link_out",
         SkipReason::TooLarge => "too_large",
         SkipReason::TooLong => "too_long",
         SkipReason::TooMuch => "too_much",

@@ -24,6 +24,8 @@ pub enum AttemptError {
     Store(#[from] StoreError),
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: std::io::Error },
+    #[error("{label}: what the agent left could not be captured: {source}")]
+    Capture { label: String, source: Box<AttemptError> },
     #[error("the attempt was interrupted")]
     Cancelled,
 }
@@ -43,6 +45,7 @@ impl Classified for AttemptError {
             AttemptError::Git(error) => error.class(),
             AttemptError::Prompt(error) => error.class(),
             AttemptError::Store(error) => error.class(),
+            AttemptError::Capture { source, .. } => source.class(),
             AttemptError::Io { .. } => Class::Fault,
             AttemptError::Cancelled => Class::Interrupted,
         }
@@ -55,7 +58,10 @@ impl Classified for AttemptError {
             AttemptError::Git(error) => error.hint(),
             AttemptError::Prompt(error) => error.hint(),
             AttemptError::Store(error) => error.hint(),
-            _ => None,
+            AttemptError::Capture { .. } => {
+                Some("the others are on record; the same command makes this one again".to_owned())
+            }
+            AttemptError::Io { .. } | AttemptError::Cancelled => None,
         }
     }
 }

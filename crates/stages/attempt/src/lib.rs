@@ -4,6 +4,7 @@
 //! fresh repository of one commit; what comes back is the difference, taken by a git directory of ours once every process of the
 //! agent is dead.
 
+mod apart;
 mod arms;
 mod attempting;
 mod capturing;
