@@ -87,7 +87,7 @@ mod tests {
         let text = "{1}\n{2}\n{3}\n{4}\n{5}\n";
         assert_eq!(kept(text, 20, 0), (text.to_owned(), 0));
         assert_eq!(kept(text, 8, 12), (text.to_owned(), 0), "beginning and end are all of it");
-        let cut = "{1}\n{2\n[infradev: 9 bytes are left out here]\n{5}\n";
+        let cut = "{1}\n{2}\n[infradev: 9 bytes are left out here]\n{5}\n";
         assert_eq!(kept(text, 7, 6), (cut.to_owned(), 9));
         let (all, dropped) = kept(&"x".repeat(300_000), 10, 5);
         assert_eq!(dropped, 299_985);

@@ -150,10 +150,11 @@ impl Ground {
         let mut stream = UnixStream::connect(&self.proxy.socket).unwrap();
         let fixed = "Host: a\r\nAuthorization: Bearer placeholder\r\nConnection: close";
         let length = body.len();
-        write!(stream, "{first} HTTP/1.1\r\n{fixed}\r\nContent-Length: {length}\r\n{headers}\r\n").unwrap();
-        stream.write_all(body).unwrap();
+        let head = format!("{first} HTTP/1.1\r\n{fixed}\r\nContent-Length: {length}\r\n{headers}\r\n");
+        // At once: what is refused by its head is answered, and closed, with its body unread.
+        stream.write_all(&[head.as_bytes(), body].concat()).unwrap();
         let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).unwrap();
+        let _ = stream.read_to_end(&mut answer);
         String::from_utf8_lossy(&answer)[9..12].parse().unwrap()
     }
 
