@@ -127,6 +127,20 @@ fn an_endpoint_that_answers_with_errors_is_tried_as_often_as_asked_and_no_more()
 }
 
 #[test]
+fn a_key_that_is_not_taken_is_asked_with_once_since_no_waiting_mends_it() {
+    for status in [401, 403, 404] {
+        let ground = prepared();
+        let model = scripted::Model::playing(&ground, &json!([{"status": status, "message": "no"}]));
+        let url = format!("{}/v1", model.url());
+        let args = ["--agent", "asker.toml", "--model", "scripted", "--base-url", &url, "--tries", "5"];
+        let (record, document) = attempt(&ground, &args, 3);
+        assert_eq!((&record["ending"], &record["tries"]), (&json!("endpoint_unreachable"), &json!(1)));
+        assert!(record["detail"].as_str().unwrap().contains(&format!("{status}: no")), "{record:#}");
+        assert_eq!(faults(&ground, &document["run"]), 1);
+    }
+}
+
+#[test]
 fn an_agent_that_fails_by_itself_is_not_tried_again() {
     let ground = prepared();
     ground.write("mine/mine.py", "raise SystemExit(7)");

@@ -176,12 +176,18 @@ impl Tally {
     }
 }
 
+/// Whether an error of this status stays, however often one asks: a key that is not taken, a model that is not known.
+pub(crate) fn lasts(status: u16) -> bool {
+    matches!(status, 401 | 403 | 404)
+}
+
 impl Seen {
     /// A key that is not taken or a model that is not known stays so; an agent would ask again until its time is over.
     fn count_in_vain(&mut self) {
         let answered = self.metered.requests > self.metered.failed;
         self.in_vain = match &self.last {
-            Last::Status(401 | 403 | 404, _) | Last::Unreachable(_) if !answered => self.in_vain + 1,
+            Last::Status(status, _) if lasts(*status) && !answered => self.in_vain + 1,
+            Last::Unreachable(_) if !answered => self.in_vain + 1,
             _ => 0,
         };
     }

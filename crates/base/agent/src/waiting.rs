@@ -6,23 +6,48 @@ use hyper::header::{self, HeaderMap};
 
 use crate::error::AgentError;
 use crate::proxy::{Endpoint, client};
+use crate::tally::{Last, lasts};
 
 /// How long an endpoint is waited for at most, whatever it asks for.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 /// Between two looks at an endpoint: at first, and at most.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 
-/// Waits until the endpoint takes requests again, or [`PATIENCE`] is over. `retry_after` is how long it asked to be left alone, and
+/// Whether a run that had no answer of its model may have one a little later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Again {
+    /// Waiting mends nothing: the key is not taken, the model is not known, the path is none.
+    InVain,
+    /// It may, once the endpoint takes requests again and so long has passed, which is the endpoint's own word.
+    After(Duration),
+}
+
+impl Again {
+    pub(crate) fn after(last: &Last, retry_after: Option<Duration>) -> Again {
+        match last {
+            Last::Status(status, _) if lasts(*status) => Again::InVain,
+            _ => Again::After(retry_after.unwrap_or_default()),
+        }
+    }
+
+    /// How long the endpoint is to be left alone before another try; none where another is in vain.
+    pub fn wait(self) -> Option<Duration> {
+        match self {
+            Again::InVain => None,
+            Again::After(wait) => Some(wait),
+        }
+    }
+}
+
+/// Waits until the endpoint takes requests again, or [`PATIENCE`] is over. `wait` is how long it asked to be left alone, and
 /// within that it is not asked.
 ///
 /// # Errors
 /// The person asked for an end.
-pub async fn until_reachable(endpoint: &Endpoint, retry_after: Option<Duration>) -> Result<(), AgentError> {
+pub async fn until_reachable(endpoint: &Endpoint, wait: Duration) -> Result<(), AgentError> {
     let client = client(Some(endpoint))?;
     let there = async {
-        if let Some(wait) = retry_after {
-            tokio::time::sleep(wait).await;
-        }
+        tokio::time::sleep(wait).await;
         let (mut pause, most) = PAUSES;
         while !endpoint.answers(&client).await {
             tokio::time::sleep(pause).await;

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::format::{self, FormatError};
+use crate::inside::HOSTS;
 use crate::pack::is_name;
 
 /// The schema version of an agent's file that this program reads.
@@ -214,23 +215,13 @@ impl AgentSpec {
     }
 }
 
-/// Folders of an agent's sandbox in which nothing of its file can be laid: its task's, ours, and the host's that it sees.
-const TAKEN: [&str; 22] = [
+/// Folders of an agent's sandbox in which nothing of its file can be laid: its task's, ours, and what it sees of the host's `/etc`. Besides: [`HOSTS`].
+const TAKEN: [&str; 12] = [
     "/workspace",
     "/out",
     "/infradev",
     "/opt/agent",
     "/opt/skills",
-    "/usr",
-    "/bin",
-    "/sbin",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/libx32",
-    "/proc",
-    "/sys",
-    "/dev",
     "/etc/ssl",
     "/etc/alternatives",
     "/etc/ld.so.cache",
@@ -252,7 +243,7 @@ fn misplaced(path: &str) -> Option<String> {
             "is no plain path: no `.`, `..`, `//` or `/` at its end, no placeholder but {home}".to_owned(),
         );
     }
-    let taken = TAKEN.iter().find(|taken| Path::new(path).starts_with(taken))?;
+    let taken = TAKEN.iter().chain(&HOSTS).find(|taken| Path::new(path).starts_with(taken))?;
     Some(format!(
         "lies in {taken}, which the sandbox has from elsewhere; put it below {{home}} or another folder"
     ))

@@ -5,23 +5,12 @@ use std::path::{Component, Path};
 use crate::format::FormatError;
 use crate::task::{Tests, is_tree_path};
 
-/// Folders of the sandbox that are not the task's to fill: the trees under test, the kit, and what is seen of the host.
-const TAKEN: [&str; 14] = [
-    "/workspace",
-    "/suspect",
-    "/base",
-    "/infradev",
-    "/proc",
-    "/sys",
-    "/dev",
-    "/usr",
-    "/bin",
-    "/sbin",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/libx32",
-];
+/// Folders of every sandbox that are the host's, or the kernel's.
+pub(crate) const HOSTS: [&str; 10] =
+    ["/proc", "/sys", "/dev", "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
+
+/// Folders of the sandbox that are not the task's to fill besides: the trees under test and the kit.
+const TAKEN: [&str; 4] = ["/workspace", "/suspect", "/base", "/infradev"];
 
 /// Folders that are there, in which files may lie.
 const FOLDERS: [&str; 6] = ["/tmp", "/etc", "/home", "/home/trial", "/var", "/var/tmp"];
@@ -110,7 +99,7 @@ impl Tests {
         if path.ends_with('/') || FOLDERS.contains(&path) {
             return Some("is a folder, not a file".into());
         }
-        if let Some(taken) = TAKEN.iter().find(|taken| here.starts_with(taken)) {
+        if let Some(taken) = TAKEN.iter().chain(&HOSTS).find(|taken| here.starts_with(taken)) {
             return Some(format!("lies in {taken}, which is not the task's to fill"));
         }
         let below = self.files.keys().find(|other| *other != path && Path::new(other).starts_with(here));

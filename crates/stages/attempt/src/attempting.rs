@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use infradev_agent::{Endpoint, Installed, PATIENCE, RunEnd, RunSpec, until_reachable, whole_prompt};
+use infradev_agent::{Again, Endpoint, Installed, PATIENCE, RunEnd, RunSpec, until_reachable, whole_prompt};
 use infradev_executor::{Executor, Happening, ReadyBase};
 use infradev_git::commit_folder;
 use infradev_model::{
@@ -177,8 +177,7 @@ async fn attempt(
 ) -> Result<SubmissionRecord, AttemptError> {
     let Turn { plan, desk, arm, number, .. } = turn;
     let key = key(&turn);
-    let name = plan.submission(arm, number);
-    let label = format!("{} · {name}", desk.spec.id);
+    let label = format!("{} · {}", desk.spec.id, plan.submission(arm, number));
     let ended = |record: &SubmissionRecord, cached: bool| {
         let (label, wall_s) = (label.clone(), record.wall_s);
         executor.tell(Happening::TrialEnded { label, wall_s, cached, summary: summary(record) });
@@ -191,118 +190,119 @@ async fn attempt(
     }
     let mut tried = 1;
     loop {
-        let (record, retry_after) = once(executor, run, turn, &key, &label, earlier + tried).await?;
-        if record.ending != Ending::EndpointUnreachable || tried >= plan.tries {
+        let this = Try { executor, run, turn, key: &key, label: &label, number: earlier + tried };
+        let (record, again) = this.once().await?;
+        let unreached = record.ending == Ending::EndpointUnreachable && tried < plan.tries;
+        let Some(wait) = again.wait().filter(|_| unreached) else {
             ended(&record, false);
             return Ok(record);
-        }
+        };
         executor.tell(Happening::Retried { label: label.clone(), evidence: shown_fault(&record) });
         // Nobody is kept from working meanwhile: the slot is given back.
         if let Some(endpoint) = &plan.endpoint {
-            until_reachable(endpoint, retry_after).await?;
+            until_reachable(endpoint, wait).await?;
         }
         tried += 1;
     }
 }
 
-/// Makes an attempt one time, in a slot and a workspace of its own. Besides: how long the endpoint asked to be left alone.
-async fn once(
-    executor: &Executor,
-    run: &RunFolder,
-    turn: Turn<'_>,
-    key: &Digest,
-    label: &str,
-    tries: u32,
-) -> Result<(SubmissionRecord, Option<Duration>), AttemptError> {
-    let Turn { plan, desk, arm, number, .. } = turn;
-    let name = plan.submission(arm, number);
-    let slot = executor.slot(desk.spec.gpus).await?;
-    executor.tell(Happening::TrialStarted { label: label.to_owned(), expected: None });
-    run.record(&RunEvent::TrialStarted {
-        trial: key.clone(),
-        task: desk.spec.id.clone(),
-        what: name,
-        world: 0,
-    })?;
-    let staging = run.stage(key)?;
-    let made = within(executor, run, turn, key, label, tries, slot.gpus(), &staging).await;
-    // An agent may have made so many files that their removal takes its time.
-    let ended = move || match made {
-        Ok((record, retry_after)) => {
-            staging.finish(&record).map(|_| (record, retry_after)).map_err(Into::into)
-        }
-        Err(error) => {
-            drop(staging);
-            Err(error)
-        }
-    };
-    let (record, retry_after) = aside(ended).await??;
-    run.record(&match record.ending {
-        Ending::EndpointUnreachable => {
-            let evidence = record.detail.clone().unwrap_or_default();
-            RunEvent::TrialFault { trial: key.clone(), evidence }
-        }
-        _ => RunEvent::TrialFinished { trial: key.clone(), wall_s: record.wall_s },
-    })?;
-    Ok((record, retry_after))
+/// One try at an attempt.
+struct Try<'a> {
+    executor: &'a Executor,
+    run: &'a RunFolder,
+    turn: Turn<'a>,
+    key: &'a Digest,
+    label: &'a str,
+    /// From 1, over all commands.
+    number: u32,
 }
 
-/// The same within folders that are there and on GPUs that are leased.
-#[allow(clippy::too_many_arguments, reason = "one attempt's circumstances, which nothing else shares")]
-async fn within(
-    executor: &Executor,
-    run: &RunFolder,
-    turn: Turn<'_>,
-    key: &Digest,
-    label: &str,
-    tries: u32,
-    gpus: Vec<u32>,
-    staging: &Staging,
-) -> Result<(SubmissionRecord, Option<Duration>), AttemptError> {
-    let Turn { plan, desk, arm, prompt, number } = turn;
-    let begun = Instant::now();
-    let folders = Folders::of(staging);
-    executor.workspace(&desk.ready.tree, &folders.workspace)?;
-    let folder = folders.workspace.clone();
-    aside(move || commit_folder(&folder, "Base")).await??;
-    let end = infradev_agent::run(run_spec(&turn, &folders, gpus)).await?;
-    let (base, folder) = (desk.ready.tree.path.clone(), folders.workspace.clone());
-    let captured = aside(move || taken(&base, &folder)).await?;
-    let captured = captured.map_err(|error| not_captured(run, key, label, error))?;
-    let patch = staging.kept().join("patch.diff");
-    fs::write(&patch, &captured.patch).map_err(AttemptError::io(&patch))?;
-    let RunEnd { ending, detail, agent_s, metered, own_tokens, trajectory, .. } = end;
-    let RunEnd { lookups, left_running, sandbox, skill, retry_after, .. } = end;
-    let record = SubmissionRecord {
-        schema: SUBMISSION_SCHEMA,
-        task: desk.spec.id.clone(),
-        submission: plan.submission(arm, number),
-        attempt: number,
-        agent: AgentUsed { name: plan.agent.spec.name.clone(), version: plan.agent.spec.version.clone() },
-        model: arm.model.clone(),
-        endpoint: plan.endpoint.as_ref().map(Endpoint::shown),
-        arm: arm.prompt,
-        prompt: shown_prompt(plan, arm, prompt),
-        skill,
-        tries,
-        ending,
-        detail,
-        agent_s,
-        wall_s: begun.elapsed().as_secs_f64(),
-        cost: plan.cost(arm, &metered),
-        metered,
-        own_tokens,
-        trajectory,
-        lookups,
-        left_running,
-        sandbox,
-        patch: Digest::of(&captured.patch),
-        patch_bytes: captured.patch.len() as u64,
-        test_edits: test_edits(&captured.patch, &desk.spec),
-        skipped: skipped(&captured),
-        folder: format!("trials/{key}"),
-    };
-    Ok((record, retry_after))
+impl Try<'_> {
+    /// Makes it, in a slot and a workspace of its own. Besides: whether another may fare better.
+    async fn once(&self) -> Result<(SubmissionRecord, Again), AttemptError> {
+        let Try { executor, run, key, label, .. } = *self;
+        let Turn { plan, desk, arm, number, .. } = self.turn;
+        let slot = executor.slot(desk.spec.gpus).await?;
+        executor.tell(Happening::TrialStarted { label: label.to_owned(), expected: None });
+        run.record(&RunEvent::TrialStarted {
+            trial: key.clone(),
+            task: desk.spec.id.clone(),
+            what: plan.submission(arm, number),
+            world: 0,
+        })?;
+        let staging = run.stage(key)?;
+        let made = self.within(slot.gpus(), &staging).await;
+        // An agent may have made so many files that their removal takes its time.
+        let ended = move || match made {
+            Ok((record, again)) => staging.finish(&record).map(|_| (record, again)).map_err(Into::into),
+            Err(error) => {
+                drop(staging);
+                Err(error)
+            }
+        };
+        let (record, again) = aside(ended).await??;
+        run.record(&match record.ending {
+            Ending::EndpointUnreachable => {
+                let evidence = record.detail.clone().unwrap_or_default();
+                RunEvent::TrialFault { trial: key.clone(), evidence }
+            }
+            _ => RunEvent::TrialFinished { trial: key.clone(), wall_s: record.wall_s },
+        })?;
+        Ok((record, again))
+    }
+
+    /// The same within folders that are there and on GPUs that are leased.
+    async fn within(
+        &self,
+        gpus: Vec<u32>,
+        staging: &Staging,
+    ) -> Result<(SubmissionRecord, Again), AttemptError> {
+        let Try { executor, run, key, label, .. } = *self;
+        let Turn { plan, desk, arm, prompt, number } = self.turn;
+        let begun = Instant::now();
+        let folders = Folders::of(staging);
+        executor.workspace(&desk.ready.tree, &folders.workspace)?;
+        let folder = folders.workspace.clone();
+        aside(move || commit_folder(&folder, "Base")).await??;
+        let end = infradev_agent::run(run_spec(&self.turn, &folders, gpus)).await?;
+        let (base, folder) = (desk.ready.tree.path.clone(), folders.workspace.clone());
+        let captured = aside(move || taken(&base, &folder)).await?;
+        let captured = captured.map_err(|error| not_captured(run, key, label, error))?;
+        let patch = staging.kept().join("patch.diff");
+        fs::write(&patch, &captured.patch).map_err(AttemptError::io(&patch))?;
+        let RunEnd { ending, detail, agent_s, metered, own_tokens, trajectory, .. } = end;
+        let RunEnd { lookups, left_running, sandbox, skill, again, .. } = end;
+        let record = SubmissionRecord {
+            schema: SUBMISSION_SCHEMA,
+            task: desk.spec.id.clone(),
+            submission: plan.submission(arm, number),
+            attempt: number,
+            agent: AgentUsed { name: plan.agent.spec.name.clone(), version: plan.agent.spec.version.clone() },
+            model: arm.model.clone(),
+            endpoint: plan.endpoint.as_ref().map(Endpoint::shown),
+            arm: arm.prompt,
+            prompt: shown_prompt(plan, arm, prompt),
+            skill,
+            tries: self.number,
+            ending,
+            detail,
+            agent_s,
+            wall_s: begun.elapsed().as_secs_f64(),
+            cost: plan.cost(arm, &metered),
+            metered,
+            own_tokens,
+            trajectory,
+            lookups,
+            left_running,
+            sandbox,
+            patch: Digest::of(&captured.patch),
+            patch_bytes: captured.patch.len() as u64,
+            test_edits: test_edits(&captured.patch, &desk.spec),
+            skipped: skipped(&captured),
+            folder: format!("trials/{key}"),
+        };
+        Ok((record, again))
+    }
 }
 
 /// Work that blocks, beside whatever else this process follows.
