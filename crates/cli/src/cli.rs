@@ -8,6 +8,7 @@ use infradev_sandbox::Kind;
 
 pub use crate::cli_agents::{AgentArgs, ArmArgs, AttemptArgs, EvalArgs};
 pub use crate::cli_curate::{CurateArgs, NewArgs};
+pub use crate::cli_env::EnvCommand;
 
 /// Grades changes to AI infrastructure with evidence: official tests, and hidden probes observed inside and judged outside.
 #[derive(Debug, Parser)]
@@ -58,6 +59,9 @@ pub enum Command {
     /// Look at runs
     #[command(subcommand)]
     Run(RunCommand),
+    /// Build, list, measure, verify, export and remove Python environments
+    #[command(subcommand)]
+    Env(EnvCommand),
     Doctor(DoctorArgs),
     Schema(SchemaArgs),
 }

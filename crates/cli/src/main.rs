@@ -3,6 +3,7 @@
 mod cli;
 mod cli_agents;
 mod cli_curate;
+mod cli_env;
 mod commands;
 mod draft;
 mod files;
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
             Command::Prompt(args) => commands::prompt::run(&global, args),
             Command::Run(RunCommand::List(args)) => commands::run::list(&global, args),
             Command::Run(RunCommand::Show(args)) => commands::run::show(&global, args),
+            Command::Env(command) => commands::env::run(&global, command),
             Command::Doctor(args) => commands::doctor::run(&global, args).await,
             Command::Schema(args) => commands::schema::run(args),
         }

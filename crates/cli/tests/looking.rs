@@ -21,6 +21,8 @@ fn help_says_what_each_command_does_with_examples() {
         &["prompt", "--help"],
         &["canary", "--help"],
         &["run", "show", "--help"],
+        &["env", "--help"],
+        &["env", "gc", "--help"],
         &["doctor", "--help"],
         &["schema", "--help"],
     ] {

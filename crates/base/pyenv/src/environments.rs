@@ -13,11 +13,13 @@ use serde::{Deserialize, Serialize};
 use crate::error::PyenvError;
 use crate::events::{Event, Events};
 use crate::interpreter::{Interpreter, outermost};
+use crate::lease::{self, Lease};
 use crate::lock::{Lock, Resolved};
 use crate::remembered;
 use crate::uv::Uv;
 
-const MARKER: &str = "infradev-env.json";
+/// The file that says what an environment is.
+pub(crate) const MARKER: &str = "infradev-env.json";
 const MARKER_SCHEMA: u32 = 1;
 const BUILDING: &str = ".building-";
 /// Enough digits of a key for the name of a folder; the marker holds all of them.
@@ -63,6 +65,8 @@ pub struct Environment {
     pub python_version: String,
     /// What a calibration is keyed by; equal to `key`.
     pub fingerprint: Digest,
+    /// Held so that nobody removes it meanwhile.
+    pub lease: Lease,
     /// Host folders that a sandbox must show, read-only, at the same path; none lies below another.
     pub mounts: Vec<PathBuf>,
 }
@@ -70,11 +74,11 @@ pub struct Environment {
 /// Written last into a build; its presence under the final name says that the environment is whole.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Marker {
+pub(crate) struct Marker {
     schema: u32,
-    key: Digest,
-    python_version: String,
-    packages: BTreeMap<String, String>,
+    pub(crate) key: Digest,
+    pub(crate) python_version: String,
+    pub(crate) packages: BTreeMap<String, String>,
 }
 
 /// The environments below one folder, usually `$INFRADEV_HOME/envs`.
@@ -133,6 +137,8 @@ impl Environments {
             return Ok(found);
         }
         let _held = self.hold(&wanted.key, events)?;
+        // From before it is there on: nobody removes it between its build and its use.
+        let _lease = lease::begin(&self.root, &wanted.key);
         // Whoever held the lock before may have built it.
         if let Some(found) = self.complete(&wanted) {
             return Ok(found);
@@ -169,6 +175,7 @@ impl Environments {
 
     /// The environment under its final name, if it is there, ours, and its interpreter still exists.
     fn complete(&self, wanted: &Wanted) -> Option<Environment> {
+        let lease = lease::begin(&self.root, &wanted.key);
         let folder = self.folder(&wanted.key);
         let marker: Marker = serde_json::from_slice(&fs::read(folder.join(MARKER)).ok()?).ok()?;
         let python = folder.join("bin/python");
@@ -186,6 +193,7 @@ impl Environments {
             base_prefix: wanted.interpreter.base_prefix.clone(),
             packages: marker.packages,
             python_version: marker.python_version,
+            lease,
             fingerprint: wanted.key.clone(),
             mounts: outermost(mounts),
         })
@@ -294,7 +302,8 @@ impl Wanted {
     }
 }
 
-fn as_it_is(path: &Path) -> Result<Environment, PyenvError> {
+/// An interpreter with what is installed for it.
+pub(crate) fn as_it_is(path: &Path) -> Result<Environment, PyenvError> {
     let interpreter = Interpreter::describe(path)?;
     let fingerprint = interpreter.fingerprint();
     Ok(Environment {
@@ -303,13 +312,15 @@ fn as_it_is(path: &Path) -> Result<Environment, PyenvError> {
         site: interpreter.site.clone(),
         base_prefix: interpreter.base_prefix.clone(),
         packages: interpreter.packages(),
+        lease: Lease::default(),
         mounts: interpreter.mounts(),
         python_version: interpreter.version,
         fingerprint,
     })
 }
 
-fn name_of(key: &Digest) -> &str {
+/// The name of an environment's folder.
+pub(crate) fn name_of(key: &Digest) -> &str {
     &key.as_str()[..NAME_DIGITS]
 }
 

@@ -75,6 +75,31 @@ pub enum PyenvError {
         /// The system's word.
         source: std::io::Error,
     },
+    /// No environment of the store has such a key.
+    #[error("no environment has a key that begins with `{beginning}`{}", list_known(known))]
+    Unknown {
+        /// As given.
+        beginning: String,
+        /// Beginnings of the keys that are there.
+        known: Vec<String>,
+    },
+    /// Several have.
+    #[error("several environments have a key that begins with `{beginning}`")]
+    Ambiguous {
+        /// As given.
+        beginning: String,
+    },
+    /// An environment could not be written into one file.
+    #[error("cannot write {}: {words}", path.display())]
+    Export {
+        /// The file.
+        path: PathBuf,
+        /// What tar says.
+        words: String,
+    },
+    /// The person asked for an end.
+    #[error("interrupted")]
+    Interrupted,
     /// A process could not be started or watched.
     #[error(transparent)]
     Supervise(#[from] SuperviseError),
@@ -82,6 +107,14 @@ pub enum PyenvError {
 
 fn list_found(found: &[String]) -> String {
     if found.is_empty() { String::new() } else { format!("; found: {}", found.join(", ")) }
+}
+
+fn list_known(known: &[String]) -> String {
+    if known.is_empty() {
+        "; the store has none".to_owned()
+    } else {
+        format!("; there are {}", known.join(", "))
+    }
 }
 
 impl PyenvError {
@@ -103,7 +136,10 @@ impl Classified for PyenvError {
             PyenvError::Lock { .. }
             | PyenvError::Install { .. }
             | PyenvError::NoVersion { .. }
+            | PyenvError::Unknown { .. }
+            | PyenvError::Ambiguous { .. }
             | PyenvError::BadInterpreter { .. } => Class::BadInput,
+            PyenvError::Interrupted => Class::Interrupted,
             PyenvError::Supervise(inner) => inner.class(),
             _ => Class::Fault,
         }
@@ -116,6 +152,9 @@ impl Classified for PyenvError {
                     .to_owned(),
             ),
             PyenvError::NoVersion { .. } => Some("write it as \"3.11\" or \"3.11.7\"".to_owned()),
+            PyenvError::Ambiguous { .. } => {
+                Some("give more of it; `infradev env list` shows them".to_owned())
+            }
             PyenvError::Supervise(inner) => inner.hint(),
             PyenvError::Uv { verb: "pip sync", .. } => Some(
                 "see that the package index can be reached; what was downloaded so far is kept".to_owned(),

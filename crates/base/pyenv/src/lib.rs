@@ -7,6 +7,8 @@
 //! <root>/<key>/infradev-env.json   its packages, interpreter, key
 //! <root>/.building-<key>-…/        one being built, or what a killed builder left; swept by the next build
 //! <root>/.locks/<key>              an advisory lock (flock) held while that environment is built
+//! <root>/.uses/<key>               an advisory lock shared by those who use it; its time is that of the last use
+//! <root>/.removing-<key>           one being removed; swept by the next `collect`
 //! <root>/.interpreters/            which interpreter was found for a version, while its file is the same
 //! <root>/.cache/                   uv's cache; $UV_CACHE_DIR where that is set
 //! ```
@@ -22,18 +24,25 @@
 mod environments;
 mod error;
 mod events;
+mod export;
 mod interpreter;
+mod inventory;
+mod lease;
 mod lock;
 mod marker;
 mod plugins;
 mod proposal;
 mod remembered;
 mod uv;
+mod verification;
 
 pub use environments::{Definition, Environment, Environments};
 pub use error::PyenvError;
 pub use events::{Event, Events, Quiet};
+pub use inventory::{Share, Stored, Usage};
+pub use lease::Lease;
 pub use lock::{Lock, Package, Resolved};
 pub use marker::MarkerValues;
 pub use proposal::{Proposal, is_read as is_read_for_proposal, propose};
 pub use uv::PASSED_TO_UV;
+pub use verification::Verification;

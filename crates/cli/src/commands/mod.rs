@@ -9,6 +9,7 @@ pub mod canary;
 pub mod contract;
 pub mod curate;
 pub mod doctor;
+pub mod env;
 pub mod eval;
 pub mod grade;
 pub mod new;

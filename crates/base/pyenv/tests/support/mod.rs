@@ -1,5 +1,7 @@
 //! Builders of the tiny environment: in this process, or in a child that can be killed.
 
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -64,7 +66,7 @@ pub fn left_in(root: &Path) -> Vec<String> {
     let mut names: Vec<String> = std::fs::read_dir(root)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
-        .filter(|name| name != ".locks" && name != ".interpreters")
+        .filter(|name| name != ".locks" && name != ".interpreters" && name != ".uses")
         .collect();
     names.sort();
     names
