@@ -121,6 +121,65 @@ print('uid', os.getuid())
 }
 
 #[test]
+fn nothing_is_left_to_a_later_attempt_in_the_kernels_keyrings_and_no_user_namespace_is_had() {
+    let ground = ground();
+    let program = "
+import ctypes, errno, os, platform, subprocess
+libc = ctypes.CDLL(None, use_errno=True)
+
+def refused(call, *args):
+    ctypes.set_errno(0)
+    assert libc.syscall(call, *args) == -1, call
+    return errno.errorcode[ctypes.get_errno()]
+
+add_key, request_key, keyctl = {'x86_64': (248, 249, 250), 'aarch64': (217, 218, 219)}[platform.machine()]
+assert refused(add_key, b'user', b'answer', b'42', 2, -4) == 'EPERM'
+assert refused(request_key, b'user', b'answer', None, 0) == 'EPERM'
+assert refused(keyctl, 0, -4, 0) == 'EPERM'
+assert refused(435, None, 0) == 'ENOSYS', 'clone3, whose flags no filter reads'
+ctypes.set_errno(0)
+assert libc.unshare(0x10000000) == -1 and ctypes.get_errno() == errno.EPERM, 'a user namespace'
+assert subprocess.run(['sh', '-c', 'exit 3']).returncode == 3, 'processes are started all the same'
+";
+    let record = attempt_by(&ground, program, &[]);
+    assert_eq!(record["ending"], "finished", "{record:#}");
+}
+
+#[test]
+fn a_prompt_that_no_program_can_be_started_with_is_refused_before_anything_is_run() {
+    let ground = ground();
+    let spec = ground.read("pack/tasks/triple/spec.md");
+    ground.write(
+        "pack/tasks/triple/spec.md",
+        &format!("{spec}\n{}\n", "A line of the specification.\n".repeat(6000)),
+    );
+    ground.write("argument.toml", &AGENT_BY_ARGUMENT.replace("PROMPT", "argument"));
+    for plan in [&["--plan"][..], &[]] {
+        let args = [&["attempt", "pack", "--agent", "argument.toml"][..], plan].concat();
+        let said = ground.infradev(&args).exits(4);
+        assert!(
+            said.err.contains("task triple: agent argument is given its prompt as an argument"),
+            "{}",
+            said.err
+        );
+        assert!(said.err.contains("which has 131071 bytes at most"), "{}", said.err);
+    }
+    ground.write("argument.toml", &AGENT_BY_ARGUMENT.replace("PROMPT", "stdin"));
+    let said = ground.infradev(&["attempt", "pack", "--agent", "argument.toml", "--json"]).exits(0);
+    assert_eq!(said.json()["submissions"][0]["ending"], "finished");
+}
+
+/// An agent that reads nothing.
+const AGENT_BY_ARGUMENT: &str = "
+schema = 1
+name = \"argument\"
+version = \"1\"
+[run]
+command = [\"true\"]
+prompt = \"PROMPT\"
+";
+
+#[test]
 fn what_an_agent_asks_of_other_hosts_is_refused_and_on_record() {
     let ground = ground();
     let program = "

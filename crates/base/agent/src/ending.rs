@@ -10,13 +10,18 @@ use crate::output::OwnWord;
 use crate::relay::Told;
 use crate::tally::Last;
 
-/// What is wrong with the endpoint, by its last answer.
-pub(crate) fn trouble(last: &Last) -> Option<String> {
+/// What is wrong with the endpoint, by its last answer; `answered`: whether it had answered this run before.
+///
+/// The agent chooses what it asks last, and an attempt that was kept from its model is made again. So an answer that one gets by
+/// asking for the wrong thing is the agent's own doing: 400, 413 and 422 always, and once the endpoint has answered all but those by
+/// which it says that it cannot answer now.
+pub(crate) fn trouble(last: &Last, answered: bool) -> Option<String> {
+    let own = |status: u16| match answered {
+        false => [400, 413, 422].contains(&status),
+        true => !matches!(status, 200 | 408 | 429 | 500..),
+    };
     match last {
-        // A request that is too long, or malformed, is the agent's own doing.
-        Last::Status(status, why) if ![400, 413, 422].contains(status) => {
-            Some(format!("the endpoint answered {status}: {why}"))
-        }
+        Last::Status(status, why) if !own(*status) => Some(format!("the endpoint answered {status}: {why}")),
         Last::Unreachable(why) => Some(format!("the endpoint could not be reached: {why}")),
         _ => None,
     }
@@ -25,7 +30,7 @@ pub(crate) fn trouble(last: &Last) -> Option<String> {
 /// An agent that had no answer all the time has not been tried.
 pub(crate) fn timed_out(after: Duration, metered: &Metered, last: &Last) -> (Ending, Option<String>) {
     let after = format!("after {} s", after.as_secs());
-    match trouble(last).filter(|_| metered.failed == metered.requests) {
+    match trouble(last, false).filter(|_| metered.failed == metered.requests) {
         Some(trouble) => (Ending::EndpointUnreachable, Some(format!("{trouble}; {after}"))),
         None => (Ending::TimedOut, Some(after)),
     }
@@ -37,9 +42,10 @@ pub(crate) fn judge(
     told: &Told,
     word: OwnWord,
     last: Last,
+    metered: &Metered,
     has_model: bool,
 ) -> (Ending, Option<String>) {
-    let trouble = trouble(&last);
+    let trouble = trouble(&last, metered.requests > metered.failed);
     let limit = end.excess.map(|excess| format!("{excess:?}").to_lowercase());
     let failed = match (&word, limit) {
         (_, Some(limit)) => Some(format!("it went over its limit of {limit}")),
@@ -81,8 +87,30 @@ mod tests {
     }
 
     fn ending(code: i32, word: OwnWord, last: Last) -> Ending {
+        ending_after(0, code, word, last)
+    }
+
+    /// The same of a run that had so many answers before.
+    fn ending_after(answers: u64, code: i32, word: OwnWord, last: Last) -> Ending {
         let end = SandboxEnd { exit: Exit::Code(code), excess: None, oom_kills: 0, memory_peak: None };
-        judge(&end, &Told::default(), word, last, true).0
+        let metered = Metered { requests: answers + 1, failed: 1, ..Metered::default() };
+        judge(&end, &Told::default(), word, last, &metered, true).0
+    }
+
+    #[test]
+    fn what_an_agent_gets_by_asking_for_the_wrong_thing_is_no_fault_of_an_endpoint_that_answered_before() {
+        let status = |status: u16| Last::Status(status, "no".into());
+        for (code, word) in [(1, OwnWord::Nothing), (0, OwnWord::Nothing)] {
+            for wrong in [302, 401, 403, 404, 405, 415] {
+                let before = ending_after(0, code, word.clone(), status(wrong));
+                assert_eq!(before, Ending::EndpointUnreachable, "{wrong} as the only answer");
+                let after = ending_after(1, code, word.clone(), status(wrong));
+                assert_ne!(after, Ending::EndpointUnreachable, "{wrong} after an answer");
+            }
+            for busy in [200, 408, 429, 500, 503, 529] {
+                assert_eq!(ending_after(1, code, word.clone(), status(busy)), Ending::EndpointUnreachable);
+            }
+        }
     }
 
     #[test]

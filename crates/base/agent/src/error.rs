@@ -37,6 +37,10 @@ pub enum AgentError {
     Endpoint { url: String, what: String },
     #[error("agent {agent} runs what --command says, and none was given")]
     NoCommand { agent: String },
+    #[error(
+        "agent {agent} is given its prompt as an argument, which has {most} bytes at most, and with its skill the prompt has {bytes}"
+    )]
+    LongPrompt { agent: String, bytes: usize, most: usize },
     #[error("{}: there is no such folder", path.display())]
     NoFolder { path: PathBuf },
     #[error("{}: {what}", path.display())]
@@ -70,7 +74,9 @@ impl Classified for AgentError {
             | AgentError::Install { .. }
             | AgentError::HostDisk { .. }
             | AgentError::Io { .. } => Class::Fault,
-            AgentError::Version { .. } | AgentError::Skill { .. } => Class::BadInput,
+            AgentError::Version { .. } | AgentError::LongPrompt { .. } | AgentError::Skill { .. } => {
+                Class::BadInput
+            }
             AgentError::Cancelled => Class::Interrupted,
             _ => Class::Usage,
         }
@@ -106,6 +112,9 @@ impl Classified for AgentError {
                 Some("set one of them; it stays on this machine's side of the sandbox".to_owned())
             }
             AgentError::Skill { hint, .. } => Some(hint.clone()),
+            AgentError::LongPrompt { .. } => {
+                Some("shorten spec.md or the skill, or use an agent that reads its prompt from a file or its input".to_owned())
+            }
             AgentError::NoCommand { .. } => {
                 Some("--command 'python3 {agent}/mine.py' --folder mine".to_owned())
             }

@@ -29,6 +29,24 @@ pub(crate) fn skill_by(agent: &AgentSpec) -> SkillBy {
     if agent.skills.is_some() { SkillBy::Mounted } else { SkillBy::Appended }
 }
 
+/// Bytes that Linux takes as one argument of a program, the ending zero apart (MAX_ARG_STRLEN, execve(2)).
+const LONGEST_ARGUMENT: usize = 32 * 4096 - 1;
+
+/// Refuses a prompt, as the agent would be given it, that no program can be started with.
+///
+/// # Errors
+/// It is an argument of the agent's, and too long for one.
+pub fn check_prompt(agent: &AgentSpec, prompt: &str) -> Result<(), AgentError> {
+    match agent.run.prompt {
+        PromptBy::Argument if prompt.len() > LONGEST_ARGUMENT => Err(AgentError::LongPrompt {
+            agent: agent.name.clone(),
+            bytes: prompt.len(),
+            most: LONGEST_ARGUMENT,
+        }),
+        _ => Ok(()),
+    }
+}
+
 /// A prompt as the agent is given it: with the skill's text, where its program knows no skills.
 pub fn whole_prompt(prompt: &str, skill: Option<&Skill>, agent: &AgentSpec) -> String {
     match skill.filter(|_| skill_by(agent) == SkillBy::Appended) {

@@ -7,6 +7,7 @@
 mod disk;
 mod ending;
 mod error;
+mod forbidden;
 mod headers;
 mod hosted;
 mod inside;
@@ -27,7 +28,7 @@ mod trajectory;
 mod waiting;
 
 pub use error::AgentError;
-pub use inside::whole_prompt;
+pub use inside::{check_prompt, whole_prompt};
 pub use install::{Installed, install};
 pub use known::{KnownAgent, all, find};
 pub use proxy::Endpoint;

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use tokio::net::{TcpListener, UnixStream};
 
 use crate::error::AgentError;
+use crate::forbidden::forbid_calls;
 use crate::proxy::PORT;
 
 /// The word by which `infradev` is started as a relay; no verb for people.
@@ -42,6 +43,8 @@ pub async fn relay(
     if let Some(uid) = uid {
         become_user(uid).map_err(AgentError::io(format!("become user {uid}")))?;
     }
+    // A machine that knows no filters forbids nothing, as it does ranks.
+    let _ = forbid_calls();
     let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)))
         .await
         .map_err(AgentError::io("listen inside the sandbox"))?;

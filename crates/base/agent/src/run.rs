@@ -186,12 +186,12 @@ pub async fn run(spec: RunSpec<'_>) -> Result<RunEnd, AgentError> {
         Stop::Disk(Passed::Reserve(free)) => return Err(disk.host_full(free)),
         Stop::Disk(Passed::Bound(taken)) => (Ending::DiskBudget, Some(disk.detail(taken))),
         Stop::TimedOut => timed_out(spec.timeout, &metered, &last),
-        Stop::Hopeless => (Ending::EndpointUnreachable, trouble(&last)),
+        Stop::Hopeless => (Ending::EndpointUnreachable, trouble(&last, false)),
         Stop::Spent => {
             let used = metered.tokens.input + metered.tokens.output;
             (Ending::Budget, Some(format!("{used} tokens of {}", spec.token_budget.unwrap_or(0))))
         }
-        Stop::Ended(end) => judge(&end, &told, said.word, last, agent.model.is_some()),
+        Stop::Ended(end) => judge(&end, &told, said.word, last, &metered, agent.model.is_some()),
     };
     let detail = match (detail, cut) {
         (Some(detail), Some(cut)) => Some(format!("{detail}; {cut}")),

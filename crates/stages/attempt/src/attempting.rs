@@ -4,7 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use infradev_agent::{Again, Endpoint, Installed, PATIENCE, RunEnd, RunSpec, until_reachable, whole_prompt};
+use infradev_agent::{
+    Again, Endpoint, Installed, PATIENCE, RunEnd, RunSpec, check_prompt, until_reachable, whole_prompt,
+};
 use infradev_executor::{Executor, Happening, ReadyBase};
 use infradev_git::commit_folder;
 use infradev_model::{
@@ -106,6 +108,18 @@ pub(crate) fn shown_prompt(plan: &AttemptPlan, arm: &AttemptArm, text: &str) -> 
     Digest::of(whole_prompt(text, arm.skill.as_ref(), &plan.agent.spec).as_bytes())
 }
 
+/// Refuses a task whose prompt, its skill's text included, the agent cannot be started with.
+pub(crate) fn check_length(
+    plan: &AttemptPlan,
+    arm: &AttemptArm,
+    task: &str,
+    text: &str,
+) -> Result<(), AttemptError> {
+    let whole = whole_prompt(text, arm.skill.as_ref(), &plan.agent.spec);
+    check_prompt(&plan.agent.spec, &whole)
+        .map_err(|source| AttemptError::LongPrompt { task: task.to_owned(), source: Box::new(source) })
+}
+
 /// One task made ready for attempts.
 struct Desk {
     spec: TaskSpec,
@@ -164,6 +178,7 @@ pub async fn run(
         for arm in &plan.arms {
             let prompt = desk.prompts.iter().find(|(known, _)| *known == arm.prompt);
             let prompt = prompt.map(|(_, text)| text.as_str()).unwrap_or_default();
+            check_length(plan, arm, &desk.spec.id, prompt)?;
             turns.extend((1..=plan.attempts).map(|number| Turn { plan, desk, arm, prompt, number }));
         }
     }

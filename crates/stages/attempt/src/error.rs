@@ -22,6 +22,8 @@ pub enum AttemptError {
     Prompt(#[from] PromptError),
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error("task {task}: {source}")]
+    LongPrompt { task: String, source: Box<AgentError> },
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: std::io::Error },
     #[error("{label}: what the agent left could not be captured: {source}")]
@@ -41,6 +43,7 @@ impl Classified for AttemptError {
     fn class(&self) -> Class {
         match self {
             AttemptError::Agent(error) => error.class(),
+            AttemptError::LongPrompt { source, .. } => source.class(),
             AttemptError::Executor(error) => error.class(),
             AttemptError::Git(error) => error.class(),
             AttemptError::Prompt(error) => error.class(),
@@ -54,6 +57,7 @@ impl Classified for AttemptError {
     fn hint(&self) -> Option<String> {
         match self {
             AttemptError::Agent(error) => error.hint(),
+            AttemptError::LongPrompt { source, .. } => source.hint(),
             AttemptError::Executor(error) => error.hint(),
             AttemptError::Git(error) => error.hint(),
             AttemptError::Prompt(error) => error.hint(),

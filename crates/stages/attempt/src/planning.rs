@@ -6,7 +6,7 @@ use infradev_model::{
 use infradev_store::{RunView, Runs, StoreError};
 
 use crate::arms::{AttemptArm, stands};
-use crate::attempting::{AttemptPlan, Given, settings, shown_prompt};
+use crate::attempting::{AttemptPlan, Given, check_length, settings, shown_prompt};
 use crate::error::AttemptError;
 
 /// The verb of runs that hold attempts.
@@ -56,6 +56,7 @@ fn row(
 ) -> Result<PlannedAttempts, AttemptError> {
     let spec = &given.task.spec;
     let text = Prompt::render(&given.task, settings(plan, arm))?.text;
+    check_length(plan, arm, &spec.id, &text)?;
     let prompt = shown_prompt(plan, arm, &text);
     let name = arm.name(&plan.agent.spec.name);
     let is_done = |number: u32| {
