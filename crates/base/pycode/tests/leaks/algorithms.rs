@@ -40,6 +40,8 @@ def route(rows):
     # Divided by the Floyd-Rivest algorithm, and what is left of it by a treap
     # sort.
     return rows
+
+IDLE: OrderedDict[int, None] = OrderedDict()
 "#;
 
 fn found(text: &str, tests: &[&str], contract: &Contract) -> Vec<ContractFinding> {
@@ -70,6 +72,8 @@ fn an_algorithm_that_golden_uses_is_found_by_each_of_its_names() {
         ("keep LRUs of blocks", "LRUs", "LRU", 4),
         ("a `FreeList` of them", "FreeList", "free list", 11),
         ("Radix trees hold them.", "Radix trees", "radix tree", 12),
+        ("in an `OrderedDict` of them", "OrderedDict", "ordered dictionary", 28),
+        ("in an ordered mapping", "ordered mapping", "ordered dictionary", 28),
         // Of no catalogue.
         ("As Ryser found, it", "Ryser", "Ryser's", 15),
         ("with Floyd–Rivest", "Floyd–Rivest", "Floyd-Rivest", 24),

@@ -15,6 +15,8 @@ pub const SPELLINGS: &[(&str, u32, u32, &str)] = &[
     ("body-line", 1, 20, ">>> offsets = torch.cumsum(counts, 0x0) - counts"),
     ("body-line", 1, 20, "| step | offsets = torch.cumsum(counts, 0) - counts |"),
     ("body-line", 3, 20, "Sizes.\n\nThen, offsets = torch.cumsum(counts, 0) - counts, in rows"),
+    ("body-line", 1, 20, "offsets = torch . cumsum ( counts , 0 ) - counts"),
+    ("body-line", 1, 20, "offsets = torch. cumsum(counts, 0) - counts"),
     ("body-line", 1, 22, "if offsets[-1] ≥ limit × group.size then"),
     ("body-line", 1, 23, "offsets = offsets.roll(1, 0)"),
     ("body-line", 1, 12, "by_rank = sorted(x, len)"),

@@ -116,8 +116,7 @@ impl Lexer<'_> {
             }
             ',' if rest[1..].trim_start().starts_with([')', ']', '}']) => self.drop(c),
             '.' if !self.is_number() => {
-                let is_point = rest[1..].starts_with(|c: char| c.is_alphabetic() || c == '_');
-                self.push(if is_point { "." } else { STOP }, length, Role::Plain);
+                self.push(if self.is_point() { "." } else { STOP }, length, Role::Plain);
             }
             _ if self.is_number() => match number::folded(self.text, self.at) {
                 Some((end, value)) => self.push(&value.to_string(), end - self.at, Role::Plain),
@@ -162,6 +161,25 @@ impl Lexer<'_> {
         let is_point = digits.len() < rest.len();
         digits.starts_with(|c: char| c.is_ascii_digit())
             && !(is_point && self.last.is_some_and(|c| c.is_alphanumeric() || "_)]".contains(c)))
+    }
+
+    /// Whether the dot here is one before an attribute: Python takes space around it. In prose a sentence may begin behind it, with a
+    /// capital letter; a name that is called, indexed or has an attribute begins none.
+    fn is_point(&self) -> bool {
+        let (before, rest) = (&self.text[..self.at], &self.text[self.at + 1..]);
+        let name = rest.trim_start();
+        let gap = &rest[..rest.len() - name.len()];
+        if !is_word(name) || gap.matches('\n').count() > 1 {
+            return false;
+        }
+        let end = name.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(name.len());
+        let after = &name[end..];
+        let goes_on = after.starts_with(['(', '[']) || after.strip_prefix('.').is_some_and(is_word);
+        gap.is_empty()
+            || self.kind == Text::Code
+            || before.ends_with([' ', '\t'])
+            || !name.starts_with(char::is_uppercase)
+            || goes_on
     }
 
     fn word(&mut self) {
@@ -273,6 +291,20 @@ mod tests {
             plain("raise ValueError(f'{n} of them')", Text::Code),
             plain("raise ValueError(\"{n} of them\")", Text::Code)
         );
+    }
+
+    #[test]
+    fn a_point_may_have_space_around_it_and_a_sentence_s_end_is_none() {
+        let golden = plain("starts = counts.cumsum(0) - self.cache.Block[0]", Text::Code);
+        for other in [
+            "starts = counts. cumsum(0) - self. cache. Block[0]",
+            "starts = counts . cumsum ( 0 ) - self . cache . Block [0]",
+            "starts = counts.\n    cumsum(0) - self .cache\n    .Block[0]",
+        ] {
+            assert_eq!(plain(other, Text::Prose), golden, "{other}");
+            assert_eq!(plain(other, Text::Code), golden, "{other}");
+        }
+        assert_eq!(plain("It counts. Blocks are freed.", Text::Prose), "It counts .  Blocks are freed . ");
     }
 
     #[test]
