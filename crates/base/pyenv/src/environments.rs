@@ -1,5 +1,6 @@
 //! The store of environments: find, or build once.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
@@ -15,8 +16,8 @@ use crate::events::{Event, Events};
 use crate::interpreter::{Interpreter, outermost};
 use crate::lease::{self, Lease};
 use crate::lock::{Lock, Resolved};
-use crate::remembered;
 use crate::uv::Uv;
+use crate::{proposal, pylock, remembered};
 
 /// The file that says what an environment is.
 pub(crate) const MARKER: &str = "infradev-env.json";
@@ -126,12 +127,13 @@ impl Environments {
             Definition::Interpreter { path } => return as_it_is(path),
             Definition::Lock { lock, lock_path, python } => (lock, lock_path, python),
         };
-        let lock = Lock::parse(text, lock_path)?;
         if !is_python_version(python) {
             return Err(PyenvError::NoVersion { given: python.clone() });
         }
         create_folder(&self.root)?;
         let interpreter = self.interpreter(python)?;
+        let text = &written_out(text, lock_path, &interpreter)?;
+        let lock = Lock::parse(text, lock_path)?;
         let wanted = Wanted::new(lock.resolve(&interpreter.markers)?, interpreter);
         if let Some(found) = self.complete(&wanted) {
             return Ok(found);
@@ -300,6 +302,21 @@ impl Wanted {
         }
         Wanted { key: digest.finish(), resolved, interpreter }
     }
+}
+
+/// A lock in whichever format as hashed requirements.
+fn written_out<'t>(
+    text: &'t [u8],
+    path: &Path,
+    interpreter: &Interpreter,
+) -> Result<Cow<'t, [u8]>, PyenvError> {
+    if pylock::is_one(path) {
+        return pylock::requirements(text, path).map(Cow::Owned);
+    }
+    if path.file_name().is_some_and(|name| name == "uv.lock") {
+        return proposal::requirements_of_uv_lock(text, path, &interpreter.markers).map(Cow::Owned);
+    }
+    Ok(Cow::Borrowed(text))
 }
 
 /// An interpreter with what is installed for it.

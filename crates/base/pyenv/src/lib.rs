@@ -32,6 +32,7 @@ mod lock;
 mod marker;
 mod plugins;
 mod proposal;
+mod pylock;
 mod remembered;
 mod uv;
 mod verification;

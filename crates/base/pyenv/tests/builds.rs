@@ -54,6 +54,52 @@ fn an_environment_holds_what_its_lock_names_with_bytecode() {
 }
 
 #[test]
+fn a_lock_of_another_format_that_names_the_same_packages_is_the_same_environment() {
+    let folder = tempfile::tempdir().unwrap();
+    let known = ensure(folder.path(), &tiny()).0.unwrap();
+    let pins: Vec<(&str, &str, Vec<&str>)> = TINY
+        .split("\n")
+        .filter_map(|line| line.strip_suffix(" \\"))
+        .filter_map(|line| line.split_once("=="))
+        .map(|(name, version)| {
+            let own = TINY.split(&format!("{name}==")).nth(1).unwrap().split("# via").next().unwrap();
+            let hashes =
+                own.split("--hash=sha256:").skip(1).map(|hash| hash.split_whitespace().next().unwrap());
+            (name, version, hashes.collect())
+        })
+        .collect();
+    assert_eq!(pins.len(), 2, "{TINY}");
+    let mut standard = "lock-version = \"1.0\"\ncreated-by = \"test\"\n".to_owned();
+    let mut of_uv =
+        "version = 1\n[[package]]\nname = \"own\"\nversion = \"0\"\nsource = { virtual = \".\" }\n"
+            .to_owned();
+    of_uv += "dependencies = [{ name = \"iniconfig\" }, { name = \"six\" }]\n";
+    for (name, version, hashes) in pins {
+        let files = |form: &dyn Fn(&str) -> String| {
+            hashes.iter().map(|hash| form(hash)).collect::<Vec<_>>().join(", ")
+        };
+        let wheels =
+            files(&|hash| format!("{{ url = \"https://e.org/x.whl\", hashes = {{ sha256 = \"{hash}\" }} }}"));
+        standard +=
+            &format!("[[packages]]\nname = \"{name}\"\nversion = \"{version}\"\nwheels = [{wheels}]\n");
+        let wheels = files(&|hash| format!("{{ url = \"https://e.org/x.whl\", hash = \"sha256:{hash}\" }}"));
+        let source = "source = { registry = \"https://pypi.org/simple\" }";
+        of_uv += &format!(
+            "[[package]]\nname = \"{name}\"\nversion = \"{version}\"\n{source}\nwheels = [{wheels}]\n"
+        );
+    }
+    for (name, text) in [("envs/pylock.toml", &standard), ("envs/uv.lock", &of_uv)] {
+        let (found, events) = ensure(folder.path(), &lock_named(text, name, "3.11"));
+        assert_eq!((found.unwrap().key, events), (known.key.clone(), Vec::new()), "{name}");
+        // And alone.
+        let other = tempfile::tempdir().unwrap();
+        let (built, events) = ensure(other.path(), &lock_named(text, name, "3.11"));
+        assert_eq!(events, ["building", "built"]);
+        assert_eq!(run_python(&built.unwrap().python, "import six; print(six.__version__)"), "1.17.0");
+    }
+}
+
+#[test]
 fn an_interpreter_is_found_behind_a_shim_that_does_not_lead_to_it() {
     let folder = tempfile::tempdir().unwrap();
     let known = ensure(&folder.path().join("known"), &tiny()).0.unwrap();

@@ -11,6 +11,7 @@ use std::str::FromStr;
 
 use pep440_rs::{Version, VersionSpecifiers};
 
+use crate::error::PyenvError;
 use crate::lock::Lock;
 use crate::marker::MarkerValues;
 
@@ -79,6 +80,30 @@ pub fn propose(files: &BTreeMap<String, Vec<u8>>) -> Proposal {
         proposal.left.push("setup.py is not run: what only it asks for is missing".into());
     }
     proposal
+}
+
+/// What `uv.lock` pins on a platform, tests included, as hashed requirements.
+///
+/// # Errors
+/// [`PyenvError::Lock`]: no TOML, a package that no index has, one that the lock has on other platforms only.
+pub(crate) fn requirements_of_uv_lock(
+    text: &[u8],
+    path: &Path,
+    markers: &MarkerValues,
+) -> Result<Vec<u8>, PyenvError> {
+    let refuse = |line: usize, reason: String| PyenvError::Lock { path: path.to_owned(), line, reason };
+    let text = std::str::from_utf8(text).map_err(|_| refuse(1, "the file is not UTF-8".to_owned()))?;
+    let table = toml::from_str::<toml::Table>(text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        refuse(text[..at].matches('\n').count() + 1, error.message().to_owned())
+    })?;
+    let mut proposal = Proposal::default();
+    uv_lock::pins(&table, markers, &mut proposal);
+    match (proposal.lock, proposal.left.first()) {
+        (Some(lock), None) => Ok(lock.into_bytes()),
+        (_, Some(left)) => Err(refuse(1, left.clone())),
+        (None, None) => Err(refuse(1, "the lock pins no package".to_owned())),
+    }
 }
 
 fn toml_of(files: &BTreeMap<String, Vec<u8>>, name: &str, left: &mut Vec<String>) -> Option<toml::Table> {
