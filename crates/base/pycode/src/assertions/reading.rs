@@ -275,8 +275,8 @@ impl<'a, 'm> Reader<'a, 'm> {
                 .or_else(|| theirs.first_of(&[Signal::State]))
                 .unwrap_or_else(|| self.evidence(Property::Value, right)),
             (Relation::Order, _) => ours
-                .first_of(&[Signal::Tolerance])
-                .or_else(|| theirs.first_of(&[Signal::Tolerance]))
+                .first_of(&[Signal::Identity, Signal::Tolerance])
+                .or_else(|| theirs.first_of(&[Signal::Identity, Signal::Tolerance]))
                 .or_else(|| ours.first_of(&[Signal::Shape]))
                 .unwrap_or_else(|| self.evidence(Property::Condition, left)),
             (Relation::Close, _) => ours
@@ -298,8 +298,22 @@ impl<'a, 'm> Reader<'a, 'm> {
             words: relation == Relation::Order,
             sending: words::tells_of_sending(name),
         };
-        // What is expected may be named after anything.
-        self.measured(left, look).or_else(|| self.measured(right, Look { words: false, ..look }))
+        if self.is_no_amount(left) || self.is_no_amount(right) {
+            return None;
+        }
+        // What is expected may be named after anything, and bytes of an expected shape are none that were measured.
+        let expected = || self.measured(right, Look { words: false, ..look });
+        self.measured(left, look).or_else(|| expected().filter(|found| is_meter(found) || self.names_bytes(left)))
+    }
+
+    /// An address, a time of day: no amount, though computed of some.
+    fn is_no_amount(&self, expr: &'a Expr) -> bool {
+        let named = last_name(expr).is_some_and(|name| words::words(name).iter().any(|word| word == "timestamp"));
+        named || self.signals(expr).first_of(&[Signal::Identity]).is_some()
+    }
+
+    fn names_bytes(&self, expr: &Expr) -> bool {
+        last_name(expr).is_some_and(|name| matches!(words::by_words(name), Some(property) if property != Property::Time))
     }
 
     /// An attribute that is or isn't `None` is state; a result that is or isn't tells which way was taken.
@@ -333,6 +347,11 @@ impl<'a, 'm> Reader<'a, 'm> {
             && !dotted(left).is_empty()
             && self.text(left) == self.text(right)
     }
+}
+
+/// The evidence is a reading of a meter, not the size of a tensor.
+fn is_meter(found: &Evidence) -> bool {
+    found.property != Property::Memory || !["element_size", "itemsize"].iter().any(|size| found.text.contains(size))
 }
 
 /// The last segment of a name, an attribute, or a call's function.

@@ -27,7 +27,8 @@ pub(super) const BYTES: &[&str] = &["nbytes", "storage", "untyped_storage", "sto
 pub(super) fn by_words(name: &str) -> Option<Property> {
     let words: Vec<String> = words(name);
     let has = |set: &[&str]| words.iter().any(|word| set.contains(&word.as_str()));
-    if has(SETTINGS) {
+    let bounds = has(&["max", "min"]) && !has(&["allocated", "reserved", "peak", "used"]);
+    if has(SETTINGS) || bounds {
         return None;
     }
     if has(&["traffic"]) || (has(SENDING) && has(AMOUNT)) {
@@ -42,9 +43,11 @@ pub(super) fn by_words(name: &str) -> Option<Property> {
     None
 }
 
-/// Settings that are named after a resource.
-const SETTINGS: &[&str] =
-    &["utilization", "timeout", "config", "budget", "limit", "max", "min", "args", "expected", "factor"];
+/// Words of settings and of estimates that are named after a resource.
+const SETTINGS: &[&str] = &[
+    "utilization", "timeout", "config", "budget", "limit", "args", "expected", "factor", "compute", "estimate", "estimated",
+    "theoretical", "chunk",
+];
 
 const MEMORY: &[&str] = &[
     "memory", "mem", "peak", "rss", "vram", "bytes", "allocated", "leaked", "footprint", "mb", "gb", "mib", "gib",
@@ -56,8 +59,7 @@ const TIME: &[&str] = &[
 ];
 
 const SENDING: &[&str] = &[
-    "comm", "comms", "communication", "sent", "send", "sends", "received", "recv", "wire", "transferred", "moved",
-    "network",
+    "comm", "comms", "communication", "sent", "send", "sends", "received", "recv", "wire", "transferred", "network",
 ];
 
 const AMOUNT: &[&str] = &["bytes", "volume", "calls", "count", "counts", "mb", "total"];
