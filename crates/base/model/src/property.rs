@@ -73,7 +73,9 @@ impl fmt::Display for Property {
 
 /// A word that names no property.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no property of an assertion: write one of memory, time, traffic, value, exception, state, shape_or_dtype, condition, none")]
+#[error(
+    "`{0}` is no property of an assertion: write one of memory, time, traffic, value, exception, state, shape_or_dtype, condition, none"
+)]
 pub struct NoProperty(pub String);
 
 impl FromStr for Property {

@@ -27,6 +27,7 @@ fn a_pair_that_is_compared_with_numbers_is_checked_and_a_pair_that_is_asserted_i
     assert_eq!(one("assert (a, b) == (4, 4)"), Property::Value);
     assert_eq!(one("assert (a == 4, 'not four')"), Property::None);
     assert_eq!(one("assert (4, 4) == (4, 4)"), Property::None);
+    assert_eq!(one("assert ()"), Property::Condition);
 }
 
 #[test]
@@ -52,7 +53,10 @@ fn a_time_of_day_and_an_estimate_are_no_resources() {
 #[test]
 fn names_are_followed_to_their_last_definition_through_tuples_helpers_and_what_is_added() {
     assert_eq!(one("x = torch.cuda.memory_allocated()\nx = f(a)\nassert x < 3"), Property::Condition);
-    assert_eq!(one("free, total = torch.cuda.mem_get_info()\nused = total - free\nassert used < 3"), Property::Memory);
+    assert_eq!(
+        one("free, total = torch.cuda.mem_get_info()\nused = total - free\nassert used < 3"),
+        Property::Memory
+    );
     assert_eq!(one("t0, n = time.perf_counter(), 3\nassert n == a"), Property::Value);
     assert_eq!(one("spent = []\nspent.append(time.monotonic())\nassert max(spent) < 3"), Property::Time);
     let text = "def run():\n    t = time.perf_counter()\n    return f(), time.perf_counter() - t\n\ndef test_a():\n    out, x = run()\n    assert out == 1\n    assert x < 1\n";
@@ -93,7 +97,10 @@ fn calls_of_helpers_count_and_their_bodies_do_not() {
         .filter(|one| one.calls.is_some())
         .map(|one| (one.line, one.property, one.counted_at_calls))
         .collect();
-    assert_eq!(calls, [(7, Property::Value, true), (16, Property::Value, false), (17, Property::Memory, false)]);
+    assert_eq!(
+        calls,
+        [(7, Property::Value, true), (16, Property::Value, false), (17, Property::Memory, false)]
+    );
     assert_eq!(Share::of(&found).to_string(), "1 of 2 check a resource (memory 1; value 1)");
 }
 

@@ -1,6 +1,8 @@
 //! The whole of real repositories' tests: nothing panics, lines are right, and how long it takes. Clones are named by
 //! INFRADEV_MEGATRON, INFRADEV_VERL and INFRADEV_TORCHTITAN; without one there is nothing to read.
 
+#![allow(clippy::disallowed_macros, reason = "says what it counted, and of which clone there is nothing")]
+
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -77,7 +79,11 @@ fn every_test_file_of_a_clone_is_read_and_lines_are_right() {
             checked += aside.elapsed();
         }
         let ms = (begin.elapsed() - checked).as_secs_f64() * 1e3;
-        println!("{variable}: {} files, {lines} lines, {unparsed} not Python, {found} assertions in {ms:.0} ms ({:.2} ms for 5,000 lines): {share}", files.len(), ms * 5e3 / lines as f64);
+        println!(
+            "{variable}: {} files, {lines} lines, {unparsed} not Python, {found} assertions in {ms:.0} ms ({:.2} ms for 5,000 lines): {share}",
+            files.len(),
+            ms * 5e3 / lines as f64
+        );
         assert!(found > 0);
     }
 }

@@ -71,7 +71,9 @@ pub fn assertions_of_patch(
         let path = show_path(&file.new_path);
         let found = match file.change {
             Change::Create => Ok(lines.values().copied().flatten().copied().collect()),
-            _ => text_after(&file.new_path).ok_or_else(|| "its text after the patch is not at hand".to_owned()),
+            _ => {
+                text_after(&file.new_path).ok_or_else(|| "its text after the patch is not at hand".to_owned())
+            }
         };
         match found.and_then(|bytes: Vec<u8>| of_file(&path, &bytes, &lines)) {
             Ok(found) if found.is_empty() => {}
@@ -90,7 +92,9 @@ fn of_file(path: &str, bytes: &[u8], lines: &BTreeMap<usize, &[u8]>) -> Result<V
         theirs.get(**number - 1).is_none_or(|their| bare(their.as_bytes()) != bare(line))
     });
     if let Some((number, _)) = other {
-        return Err(format!("line {number} of the text is not the one that the patch adds: give the text after the patch"));
+        return Err(format!(
+            "line {number} of the text is not the one that the patch adds: give the text after the patch"
+        ));
     }
     let numbers: BTreeSet<usize> = lines.keys().copied().collect();
     added_assertions(path, text, &numbers).map_err(|error| error.to_string())
@@ -100,12 +104,11 @@ fn of_file(path: &str, bytes: &[u8], lines: &BTreeMap<usize, &[u8]>) -> Result<V
 fn added_lines(file: &FilePatch) -> BTreeMap<usize, &[u8]> {
     let mut lines = BTreeMap::new();
     for hunk in file.hunks() {
-        let mut number = hunk.new_start.max(1);
-        for line in hunk.lines.iter().filter(|line| line.is_new()) {
+        let new = hunk.lines.iter().filter(|line| line.is_new());
+        for (number, line) in (hunk.new_start.max(1)..).zip(new) {
             if line.tag == Tag::Added {
                 lines.insert(number, line.body.as_slice());
             }
-            number += 1;
         }
     }
     lines

@@ -91,8 +91,8 @@ impl<'a> Locals<'a> {
             return self.assign(target, &item.context_expr, None);
         };
         let caught = match dotted(&call.func).last().copied().unwrap_or_default() {
-            "raises" | "warns" | "assertRaises" | "assertRaisesRegex" | "assertWarns" | "assertWarnsRegex"
-            | "catch_warnings" | "deprecated_call" => Origin::Caught,
+            "raises" | "warns" | "assertRaises" | "assertRaisesRegex" | "assertWarns"
+            | "assertWarnsRegex" | "catch_warnings" | "deprecated_call" => Origin::Caught,
             "assertLogs" | "assertNoLogs" | "redirect_stdout" | "redirect_stderr" => Origin::Logged,
             _ => return self.assign(target, &item.context_expr, None),
         };

@@ -9,6 +9,7 @@ mod added;
 mod evidence;
 mod functions;
 mod locals;
+mod meters;
 mod reading;
 mod resource;
 mod share;
@@ -171,9 +172,11 @@ impl<'a> Classes<'a, '_> {
             Form::Raises(call) => reader.evidence(Property::Exception, call),
             Form::Logs(call) => reader.evidence(Property::Condition, call),
             Form::Kind(call) => {
-                let caught = call.arguments.args.first().and_then(|one| {
-                    reader.signals(one).first_of(&[signals::Signal::Caught])
-                });
+                let caught = call
+                    .arguments
+                    .args
+                    .first()
+                    .and_then(|one| reader.signals(one).first_of(&[signals::Signal::Caught]));
                 caught.unwrap_or_else(|| reader.evidence(Property::ShapeOrDtype, call))
             }
             Form::Called(call, of) => {
@@ -229,7 +232,7 @@ fn named<'a>(reader: &Reader<'a, '_>, call: &'a ruff_python_ast::ExprCall) -> Ev
 fn property_of_name(name: &str) -> Property {
     let words = words::words(name);
     let has = |set: &[&str]| words.iter().any(|word| set.contains(&word.as_str()));
-    if let Some(resource) = words::by_words(name) {
+    if let Some(resource) = meters::by_words(name) {
         return resource;
     }
     if has(&["raises", "error", "warns", "exception"]) {
@@ -271,7 +274,8 @@ impl Lines {
             b'\r' => bytes.get(at + 1) != Some(&b'\n'),
             _ => false,
         };
-        let starts = (0..bytes.len()).filter(|at| ends(*at)).map(|at| u32::try_from(at + 1).unwrap_or(u32::MAX));
+        let starts =
+            (0..bytes.len()).filter(|at| ends(*at)).map(|at| u32::try_from(at + 1).unwrap_or(u32::MAX));
         Lines(std::iter::once(0).chain(starts).collect())
     }
 

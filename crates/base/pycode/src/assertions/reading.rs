@@ -13,7 +13,7 @@ use super::locals::Origin;
 use super::resource::{Look, offset};
 use super::signals::Signal;
 use super::sites::Relation;
-use super::words;
+use super::{meters, words};
 use crate::definitions::dotted;
 use crate::module::Module;
 
@@ -122,8 +122,11 @@ impl<'a, 'm> Reader<'a, 'm> {
             Expr::Attribute(_) => self.truth_of_attribute(expr),
             Expr::Subscript(_) => self.truth_of_subscript(expr),
             Expr::Call(call) => self.truth_of_call(expr, call),
-            // A display with elements is true whatever they are.
-            Expr::Tuple(tuple) if !tuple.elts.is_empty() => self.evidence(Property::None, expr),
+            // A display with elements is true whatever they are, and one without is never.
+            Expr::Tuple(tuple) => {
+                let never = tuple.elts.is_empty();
+                self.evidence(if never { Property::Condition } else { Property::None }, expr)
+            }
             other if is_constant(other) => self.evidence(Property::None, other),
             other => self.evidence(Property::Condition, other),
         }
@@ -177,7 +180,8 @@ impl<'a, 'm> Reader<'a, 'm> {
     fn truth_of_call(&self, expr: &'a Expr, call: &'a ExprCall) -> Evidence {
         let name = last_name(&call.func).unwrap_or_default();
         let arguments = &call.arguments.args;
-        let method = call.func.as_attribute_expr().filter(|of| !self.is_module(&of.value) || arguments.is_empty());
+        let method =
+            call.func.as_attribute_expr().filter(|of| !self.is_module(&of.value) || arguments.is_empty());
         match (name, &arguments[..], method) {
             ("all" | "any" | "bool" | "len" | "sum", [inner], None) => self.truth_of_elements(inner, name),
             ("all" | "any" | "item" | "bool", _, Some(of)) => self.truth_of_elements(&of.value, name),
@@ -248,7 +252,8 @@ impl<'a, 'm> Reader<'a, 'm> {
         if is_constant(left) && is_constant(right) || self.is_itself(relation, left, right) {
             return self.evidence(Property::None, left);
         }
-        let (left, right) = if is_constant(left) && relation != Relation::In { (right, left) } else { (left, right) };
+        let (left, right) =
+            if is_constant(left) && relation != Relation::In { (right, left) } else { (left, right) };
         if !matches!(relation, Relation::Is | Relation::In)
             && let Some(found) = self.resource(relation, left, right)
         {
@@ -279,9 +284,9 @@ impl<'a, 'm> Reader<'a, 'm> {
                 .or_else(|| theirs.first_of(&[Signal::Identity, Signal::Tolerance]))
                 .or_else(|| ours.first_of(&[Signal::Shape]))
                 .unwrap_or_else(|| self.evidence(Property::Condition, left)),
-            (Relation::Close, _) => ours
-                .first_of(&[Signal::Shape])
-                .unwrap_or_else(|| self.evidence(Property::Value, left)),
+            (Relation::Close, _) => {
+                ours.first_of(&[Signal::Shape]).unwrap_or_else(|| self.evidence(Property::Value, left))
+            }
             (Relation::Equal, _) => ours
                 .first_of(&[Signal::Shape, Signal::Identity])
                 .or_else(|| theirs.first_of(&[Signal::Shape]))
@@ -296,24 +301,28 @@ impl<'a, 'm> Reader<'a, 'm> {
         let look = Look {
             depth: DEPTH,
             words: relation == Relation::Order,
-            sending: words::tells_of_sending(name),
+            sending: meters::tells_of_sending(name),
         };
         if self.is_no_amount(left) || self.is_no_amount(right) {
             return None;
         }
         // What is expected may be named after anything, and bytes of an expected shape are none that were measured.
         let expected = || self.measured(right, Look { words: false, ..look });
-        self.measured(left, look).or_else(|| expected().filter(|found| is_meter(found) || self.names_bytes(left)))
+        self.measured(left, look)
+            .or_else(|| expected().filter(|found| is_meter(found) || self.names_bytes(left)))
     }
 
     /// An address, a time of day: no amount, though computed of some.
     fn is_no_amount(&self, expr: &'a Expr) -> bool {
-        let named = last_name(expr).is_some_and(|name| words::words(name).iter().any(|word| word == "timestamp"));
+        let named =
+            last_name(expr).is_some_and(|name| words::words(name).iter().any(|word| word == "timestamp"));
         named || self.signals(expr).first_of(&[Signal::Identity]).is_some()
     }
 
     fn names_bytes(&self, expr: &Expr) -> bool {
-        last_name(expr).is_some_and(|name| matches!(words::by_words(name), Some(property) if property != Property::Time))
+        last_name(expr).is_some_and(
+            |name| matches!(meters::by_words(name), Some(property) if property != Property::Time),
+        )
     }
 
     /// An attribute that is or isn't `None` is state; a result that is or isn't tells which way was taken.
@@ -351,7 +360,8 @@ impl<'a, 'm> Reader<'a, 'm> {
 
 /// The evidence is a reading of a meter, not the size of a tensor.
 fn is_meter(found: &Evidence) -> bool {
-    found.property != Property::Memory || !["element_size", "itemsize"].iter().any(|size| found.text.contains(size))
+    found.property != Property::Memory
+        || !["element_size", "itemsize"].iter().any(|size| found.text.contains(size))
 }
 
 /// The last segment of a name, an attribute, or a call's function.
@@ -368,7 +378,9 @@ pub(super) fn is_constant(expr: &Expr) -> bool {
     match expr {
         Expr::UnaryOp(one) => is_constant(&one.operand),
         Expr::Tuple(tuple) => tuple.elts.iter().all(is_constant),
-        Expr::NumberLiteral(_) | Expr::StringLiteral(_) | Expr::BytesLiteral(_) | Expr::BooleanLiteral(_) => true,
+        Expr::NumberLiteral(_) | Expr::StringLiteral(_) | Expr::BytesLiteral(_) | Expr::BooleanLiteral(_) => {
+            true
+        }
         Expr::NoneLiteral(_) | Expr::EllipsisLiteral(_) | Expr::FString(_) | Expr::Lambda(_) => true,
         _ => false,
     }

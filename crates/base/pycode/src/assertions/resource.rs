@@ -7,7 +7,7 @@ use ruff_text_size::Ranged;
 use super::evidence::Evidence;
 use super::locals::Origin;
 use super::reading::{Reader, last_name};
-use super::words;
+use super::{meters, words};
 
 /// How a meter is looked for.
 #[derive(Clone, Copy)]
@@ -26,7 +26,7 @@ impl Look {
     }
 
     fn around(self, name: &str) -> Look {
-        Look { sending: self.sending || words::tells_of_sending(name), ..self }
+        Look { sending: self.sending || meters::tells_of_sending(name), ..self }
     }
 }
 
@@ -39,7 +39,9 @@ impl<'a> Reader<'a, '_> {
         let next = look.deeper();
         match expr {
             Expr::Name(name) => self.measured_name(expr, name.id.as_str(), next),
-            Expr::Attribute(attribute) => self.measured_attribute(expr, &attribute.value, &attribute.attr, next),
+            Expr::Attribute(attribute) => {
+                self.measured_attribute(expr, &attribute.value, &attribute.attr, next)
+            }
             Expr::Call(call) => self.measured_call(expr, call, next),
             Expr::Subscript(subscript) => self.measured(&subscript.value, next),
             Expr::BinOp(both) => {
@@ -55,7 +57,8 @@ impl<'a> Reader<'a, '_> {
             Expr::If(both) => self.measured(&both.body, next).or_else(|| self.measured(&both.orelse, next)),
             Expr::Compare(compare) => {
                 let right = compare.comparators.iter();
-                self.measured(&compare.left, next).or_else(|| right.into_iter().find_map(|e| self.measured(e, next)))
+                self.measured(&compare.left, next)
+                    .or_else(|| right.into_iter().find_map(|e| self.measured(e, next)))
             }
             Expr::Tuple(tuple) => tuple.elts.iter().find_map(|element| self.measured(element, next)),
             Expr::List(list) => list.elts.iter().find_map(|element| self.measured(element, next)),
@@ -107,46 +110,48 @@ impl<'a> Reader<'a, '_> {
     }
 
     fn measured_attribute(&self, expr: &'a Expr, base: &'a Expr, name: &str, look: Look) -> Option<Evidence> {
-        if let Some(property) = words::meter(name) {
+        if let Some(property) = meters::meter(name) {
             return Some(self.evidence(property, expr));
         }
-        if words::BYTES.contains(&name) {
+        if meters::BYTES.contains(&name) {
             return Some(self.bytes(expr, look));
         }
         if words::RECORDS.contains(&name)
             && name != "call_args"
-            && last_name(base).is_some_and(words::is_collective)
+            && last_name(base).is_some_and(meters::is_collective)
         {
             return Some(self.evidence(Property::Traffic, expr));
         }
-        by_words(self, expr, name, look).or_else(|| self.reading_of_a_meter(base, look))
+        by_words(self, expr, name, look).or_else(|| self.reading_of_a_meter(base))
     }
 
     /// An attribute of what a meter gave: `torch.cuda.memory_stats().peak`.
-    fn reading_of_a_meter(&self, base: &'a Expr, look: Look) -> Option<Evidence> {
+    fn reading_of_a_meter(&self, base: &'a Expr) -> Option<Evidence> {
         let direct = |expr: &'a Expr| match expr {
-            Expr::Call(call) => last_name(&call.func).and_then(words::meter).map(|p| self.evidence(p, expr)),
+            Expr::Call(call) => last_name(&call.func).and_then(meters::meter).map(|p| self.evidence(p, expr)),
             _ => None,
         };
         match base {
-            Expr::Name(name) => self.origins(name.id.as_str(), base).into_iter().find_map(|origin| match origin {
-                Origin::Value(value, None) => direct(value).map(|found| through(found, name.id.as_str())),
-                _ => None,
-            }),
-            Expr::Attribute(inner) => self.reading_of_a_meter(&inner.value, look),
+            Expr::Name(name) => {
+                self.origins(name.id.as_str(), base).into_iter().find_map(|origin| match origin {
+                    Origin::Value(value, None) => direct(value).map(|found| through(found, name.id.as_str())),
+                    _ => None,
+                })
+            }
+            Expr::Attribute(inner) => self.reading_of_a_meter(&inner.value),
             other => direct(other),
         }
     }
 
     fn measured_call(&self, expr: &'a Expr, call: &'a ExprCall, look: Look) -> Option<Evidence> {
         let name = last_name(&call.func)?;
-        if let Some(property) = words::meter(name) {
+        if let Some(property) = meters::meter(name) {
             return Some(self.evidence(property, expr));
         }
         if name == "time" && self.text(&*call.func) == "time.time" {
             return Some(self.evidence(Property::Time, expr));
         }
-        if words::BYTES.contains(&name) {
+        if meters::BYTES.contains(&name) {
             return Some(self.bytes(expr, look));
         }
         if let Some(called) = self.functions.called(call) {
@@ -156,12 +161,13 @@ impl<'a> Reader<'a, '_> {
         }
         if name == "len" {
             let counted = call.arguments.args.first().and_then(last_name);
-            if counted.is_some_and(words::is_collective) {
+            if counted.is_some_and(meters::is_collective) {
                 return Some(self.evidence(Property::Traffic, expr));
             }
             return None;
         }
-        if words::is_wrapper(name) && !matches!(&*call.func, Expr::Attribute(a) if words::is_accessor(&a.attr) && !self.is_module(&a.value))
+        if words::is_wrapper(name)
+            && !matches!(&*call.func, Expr::Attribute(a) if words::is_accessor(&a.attr) && !self.is_module(&a.value))
         {
             return call.arguments.args.iter().find_map(|argument| self.measured(argument, look));
         }
@@ -177,7 +183,7 @@ impl<'a> Reader<'a, '_> {
     }
 
     fn bytes(&self, expr: &Expr, look: Look) -> Evidence {
-        let sending = look.sending || words::tells_of_sending(self.text(expr));
+        let sending = look.sending || meters::tells_of_sending(self.text(expr));
         self.evidence(if sending { Property::Traffic } else { Property::Memory }, expr)
     }
 
@@ -188,7 +194,7 @@ impl<'a> Reader<'a, '_> {
 }
 
 fn by_words(reader: &Reader<'_, '_>, expr: &Expr, name: &str, look: Look) -> Option<Evidence> {
-    let property = look.words.then(|| words::by_words(name)).flatten()?;
+    let property = look.words.then(|| meters::by_words(name)).flatten()?;
     let property = match property {
         Property::Memory if look.sending && words::words(name).iter().any(|word| word == "bytes") => {
             Property::Traffic

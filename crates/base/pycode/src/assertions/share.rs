@@ -58,7 +58,8 @@ impl fmt::Display for Share {
             let some = self.counts.iter().filter(|(property, _)| property.is_resource() == resource);
             some.map(|(property, count)| format!("{property} {count}")).collect::<Vec<_>>().join(", ")
         };
-        let parts: Vec<String> = [list(true), list(false)].into_iter().filter(|part| !part.is_empty()).collect();
+        let parts: Vec<String> =
+            [list(true), list(false)].into_iter().filter(|part| !part.is_empty()).collect();
         if parts.is_empty() { Ok(()) } else { write!(f, " ({})", parts.join("; ")) }
     }
 }

@@ -6,7 +6,7 @@ use ruff_python_ast::{Expr, ExprAttribute, ExprCall};
 use super::evidence::Evidence;
 use super::locals::Origin;
 use super::reading::{Reader, last_name};
-use super::words;
+use super::{meters, words};
 use crate::definitions::{decorator_name, dotted};
 
 /// What was met on the way.
@@ -126,7 +126,9 @@ impl<'a> Reader<'a, '_> {
 
     fn walk_name(&self, expr: &'a Expr, name: &str, way: Way, met: &mut Signals) {
         match name {
-            "caplog" | "capsys" | "capfd" | "capsysbinary" => return self.met(Signal::Logged, expr, way, met),
+            "caplog" | "capsys" | "capfd" | "capsysbinary" => {
+                return self.met(Signal::Logged, expr, way, met);
+            }
             "excinfo" | "exc_info" | "recwarn" => return self.met(Signal::Caught, expr, way, met),
             _ if words::is_tolerance(name) => self.met(Signal::Tolerance, expr, way, met),
             _ => {}
@@ -242,18 +244,21 @@ impl<'a> Reader<'a, '_> {
 
     /// A mock that stands for a collective: by its own name, by the name that `patch` replaced.
     pub(super) fn is_collective(&self, expr: &'a Expr) -> bool {
-        if last_name(expr).is_some_and(words::is_collective) {
+        if last_name(expr).is_some_and(meters::is_collective) {
             return true;
         }
         let Expr::Name(name) = expr else { return false };
         let patched = |call: &ExprCall| {
-            call.arguments.args.iter().filter_map(Expr::as_string_literal_expr).any(|text| {
-                text.value.to_str().rsplit('.').next().is_some_and(words::is_collective)
-            })
+            call.arguments
+                .args
+                .iter()
+                .filter_map(Expr::as_string_literal_expr)
+                .any(|text| text.value.to_str().rsplit('.').next().is_some_and(meters::is_collective))
         };
-        let of_local = self.origins(name.id.as_str(), expr).into_iter().any(
-            |origin| matches!(origin, Origin::Value(Expr::Call(call), _) if patched(call)),
-        );
+        let of_local = self
+            .origins(name.id.as_str(), expr)
+            .into_iter()
+            .any(|origin| matches!(origin, Origin::Value(Expr::Call(call), _) if patched(call)));
         of_local || self.patched_for(name.id.as_str()).is_some_and(patched)
     }
 
@@ -262,9 +267,8 @@ impl<'a> Reader<'a, '_> {
         let node = self.functions.all[self.function?].node;
         let names = node.parameters.iter().map(|one| one.name().as_str());
         let at = names.filter(|name| !matches!(*name, "self" | "cls")).position(|name| name == parameter)?;
-        let patches = node.decorator_list.iter().rev().filter(|decorator| {
-            decorator_name(decorator).iter().any(|segment| *segment == "patch")
-        });
+        let patches =
+            node.decorator_list.iter().rev().filter(|decorator| decorator_name(decorator).contains(&"patch"));
         patches.filter_map(|decorator| decorator.expression.as_call_expr()).nth(at)
     }
 }
@@ -272,16 +276,20 @@ impl<'a> Reader<'a, '_> {
 /// A dtype, a layout, a memory format of a framework.
 fn is_dtype(base: &Expr, name: &str) -> bool {
     matches!(dotted(base)[..], ["torch" | "np" | "numpy" | "jnp"])
-        && (matches!(name, "half" | "long" | "double" | "bool" | "int" | "short" | "strided" | "channels_last")
-            || ["float", "bfloat", "int", "uint", "complex"].iter().any(|stem| {
-                name.strip_prefix(stem).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
-            }))
+        && (matches!(
+            name,
+            "half" | "long" | "double" | "bool" | "int" | "short" | "strided" | "channels_last"
+        ) || ["float", "bfloat", "int", "uint", "complex"].iter().any(|stem| {
+            name.strip_prefix(stem).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        }))
 }
 
 /// Settings, whose fields are content.
 fn is_setting(base: &Expr) -> bool {
     last_name(base).is_some_and(|name| {
         let words = words::words(name);
-        words.iter().any(|word| matches!(word.as_str(), "config" | "cfg" | "args" | "options" | "params" | "settings"))
+        words.iter().any(|word| {
+            matches!(word.as_str(), "config" | "cfg" | "args" | "options" | "params" | "settings")
+        })
     })
 }

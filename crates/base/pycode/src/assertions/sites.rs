@@ -133,20 +133,32 @@ impl<'a> Walk<'a, '_> {
             "assertIs" | "assertIsNot" => two(Relation::Is),
             "assertIn" | "assertNotIn" => two(Relation::In),
             "assertIsInstance" | "assertNotIsInstance" => Some(Form::Kind(call)),
-            "assertGreater" | "assertGreaterEqual" | "assertLess" | "assertLessEqual" | "assert_array_less" => {
-                two(Relation::Order)
-            }
+            "assertGreater" | "assertGreaterEqual" | "assertLess" | "assertLessEqual"
+            | "assert_array_less" => two(Relation::Order),
             "fail" if receiver.is_some_and(|of| matches!(dotted(of)[..], ["self"] | ["pytest"])) => {
                 Some(Form::Unreached(self.tried > 0))
             }
-            "assert_called" | "assert_called_once" | "assert_called_with" | "assert_called_once_with"
-            | "assert_any_call" | "assert_has_calls" | "assert_not_called" | "assert_awaited"
-            | "assert_awaited_once" | "assert_awaited_with" | "assert_awaited_once_with" | "assert_any_await"
-            | "assert_has_awaits" | "assert_not_awaited" => Some(Form::Called(call, receiver?)),
-            "assert_close" | "assert_allclose" | "assert_equal" | "assert_array_equal" | "assert_almost_equal"
-            | "assert_array_almost_equal" | "assert_allclose_units" => {
-                two(Relation::Close).or(Some(Form::Named(call)))
-            }
+            "assert_called"
+            | "assert_called_once"
+            | "assert_called_with"
+            | "assert_called_once_with"
+            | "assert_any_call"
+            | "assert_has_calls"
+            | "assert_not_called"
+            | "assert_awaited"
+            | "assert_awaited_once"
+            | "assert_awaited_with"
+            | "assert_awaited_once_with"
+            | "assert_any_await"
+            | "assert_has_awaits"
+            | "assert_not_awaited" => Some(Form::Called(call, receiver?)),
+            "assert_close"
+            | "assert_allclose"
+            | "assert_equal"
+            | "assert_array_equal"
+            | "assert_almost_equal"
+            | "assert_array_almost_equal"
+            | "assert_allclose_units" => two(Relation::Close).or(Some(Form::Named(call))),
             _ if name.starts_with("assert") && name.ends_with("Equal") => {
                 two(Relation::Equal).or(Some(Form::Named(call)))
             }
@@ -168,8 +180,14 @@ fn expecting(call: &ExprCall) -> Option<Form<'_>> {
     match *name.last()? {
         "raises" if name.len() < 3 => Some(Form::Raises(call)),
         "warns" if name.len() < 3 => Some(Form::Raises(call)),
-        "deprecated_call" | "assertRaises" | "assertRaisesRegex" | "assertWarns" | "assertWarnsRegex"
-        | "assert_raises" | "assert_raises_regex" | "assert_warns" => Some(Form::Raises(call)),
+        "deprecated_call"
+        | "assertRaises"
+        | "assertRaisesRegex"
+        | "assertWarns"
+        | "assertWarnsRegex"
+        | "assert_raises"
+        | "assert_raises_regex"
+        | "assert_warns" => Some(Form::Raises(call)),
         "assertLogs" | "assertNoLogs" => Some(Form::Logs(call)),
         _ => None,
     }

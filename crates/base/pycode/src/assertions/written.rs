@@ -110,7 +110,8 @@ struct Reading {
 }
 
 const PATHS: [&str; 6] = ["file_path", "path", "filename", "absolute_path", "target_file", "file"];
-const NEW: [&str; 7] = ["content", "contents", "file_text", "new_string", "new_str", "replacement", "insert_text"];
+const NEW: [&str; 7] =
+    ["content", "contents", "file_text", "new_string", "new_str", "replacement", "insert_text"];
 const OLD: [&str; 3] = ["old_string", "old_str", "old_text"];
 const COMMANDS: [&str; 4] = ["command", "cmd", "script", "input"];
 
@@ -144,7 +145,11 @@ impl Reading {
                 Some(Value::String(command)) => self.command(command),
                 Some(Value::Array(words)) => {
                     // `["bash", "-lc", "…"]`: the last word is the command.
-                    words.last().and_then(Value::as_str).into_iter().for_each(|command| self.command(command));
+                    words
+                        .last()
+                        .and_then(Value::as_str)
+                        .into_iter()
+                        .for_each(|command| self.command(command));
                 }
                 _ => {}
             }
@@ -183,7 +188,11 @@ impl Reading {
 
     fn part(&mut self, path: &str, text: &str) {
         if path.ends_with(".py") {
-            self.found.push(WrittenText { step: self.step, path: Some(path.to_owned()), text: text.to_owned() });
+            self.found.push(WrittenText {
+                step: self.step,
+                path: Some(path.to_owned()),
+                text: text.to_owned(),
+            });
         }
     }
 

@@ -37,7 +37,8 @@ impl Agreement {
 
     /// A line for a set, then those that differ.
     pub fn shown(&self, name: &str) -> String {
-        let (right, all) = (self.0.iter().filter(|pair| pair.found == Some(pair.label)).count(), self.0.len());
+        let (right, all) =
+            (self.0.iter().filter(|pair| pair.found == Some(pair.label)).count(), self.0.len());
         let mut text = format!("{name}: kappa {:.3}, {right} of {all} agree\n", self.kappa());
         for pair in self.0.iter().filter(|pair| pair.found != Some(pair.label)) {
             let found = pair.found.map_or("absent", Property::word);
