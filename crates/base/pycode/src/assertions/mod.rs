@@ -82,9 +82,13 @@ pub fn assertions(path: &str, text: &str) -> Result<Vec<Assertion>, ParseError> 
 /// # Errors
 /// The text is not Python; `path` names it there.
 pub fn property_at(path: &str, text: &str, line: usize) -> Result<Option<Assertion>, ParseError> {
-    let at_line = |one: &Assertion| (one.line..=one.last_line).contains(&line);
-    let all = assertions(path, text)?.into_iter().filter(at_line);
-    Ok(all.min_by_key(|one| one.last_line - one.line))
+    Ok(at_line(&assertions(path, text)?, line).cloned())
+}
+
+/// [`property_at`] among the assertions of a file that was read once, for many lines of it.
+pub fn at_line(assertions: &[Assertion], line: usize) -> Option<&Assertion> {
+    let all = assertions.iter().filter(|one| (one.line..=one.last_line).contains(&line));
+    all.min_by_key(|one| one.last_line - one.line)
 }
 
 pub(crate) fn of_module(module: &Module) -> Vec<Assertion> {
