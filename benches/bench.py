@@ -9,6 +9,7 @@
     make bench BENCH=attempt      an attempt beside its agent's own time, and what eight side by side leave behind
     make bench BENCH=log          an agent's log of 200 MB into its trajectory: rate and memory
     make bench BENCH=curation     a whole history read, against git log --numstat, and precision and recall of what is guessed; needs clones
+    make bench BENCH=assertions   what rules say of assertions beside what a reader said (Cohen's kappa), and milliseconds for 5,000 lines; with clones, of real ones
     make bench BENCH=start        from the workspace being ready to the first case, in an environment that was used before
 """
 
@@ -200,6 +201,19 @@ class Bench:
     def curation(self) -> None:
         curation.curation(self.infradev.program, self.scratch, self.clones, show)
 
+    def assertions(self) -> None:
+        """The tests print; whole files of clones are timed in a release build."""
+        variables = {variable: name for variable, name in curation.CLONES.items()}
+        known = curation.clones(self.clones)
+        clones = {variable: str(known[name].resolve()) for variable, name in variables.items() if name in known}
+        test = ["cargo", "test", "--release", "--quiet", "--package", "infradev-pycode", "--test", "agreement", "--test", "assertions_of_clones"]
+        ran = subprocess.run([*test, "--", "--nocapture"], cwd=ROOT, env={**os.environ, **clones}, stdout=subprocess.PIPE, text=True)
+        told = [line for line in ran.stdout.splitlines() if any(word in line for word in ("kappa", "read as", " found, ", "INFRADEV_", "panicked"))]
+        print("\nAssertions: rules beside a reader (target: kappa of 0.8), and whole clones")
+        print("\n".join(f"  {line}" for line in told))
+        if ran.returncode != 0:
+            sys.exit("the tests of assertions failed: cargo test --release --package infradev-pycode --test agreement says where")
+
     def start(self) -> None:
         rows = []
         for task, world, pack in self.core():
@@ -223,16 +237,16 @@ def spread(seconds: list[float]) -> tuple[str, str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", metavar="PART", help="overhead, start, supervisor, memory, attempt, log, ratio, mutation, curation [default: all]")
+    parser.add_argument("parts", nargs="*", metavar="PART", help="overhead, start, supervisor, memory, attempt, log, ratio, mutation, curation, assertions [default: all]")
     parser.add_argument("--infradev", type=Path, required=True, help="the program, a release build")
     parser.add_argument("--home", type=Path, default=ROOT / "target/bench", help="where runs are kept [default: target/bench]")
     parser.add_argument("--pairs", type=int, default=5, help="pairs of runs for a ratio [default: 5]")
     parser.add_argument("--trials", type=int, default=15, help="trials for the overhead [default: 15]")
     parser.add_argument("--cases", type=int, default=100_000, help="cases for the harness's memory [default: 100000]")
     parser.add_argument("--worlds", type=int, nargs="*", default=[], help="only these world sizes of core's [default: all]")
-    parser.add_argument("--clone", action="append", default=[], metavar="NAME=PATH", help="for curation: where a clone is; INFRADEV_MEGATRON, INFRADEV_VERL and INFRADEV_TORCHTITAN say the same")
+    parser.add_argument("--clone", action="append", default=[], metavar="NAME=PATH", help="for curation and assertions: where a clone is; INFRADEV_MEGATRON, INFRADEV_VERL and INFRADEV_TORCHTITAN say the same")
     options = parser.parse_args()
-    known = {name: getattr(Bench, name) for name in ("overhead", "start", "supervisor", "memory", "attempt", "log", "ratio", "mutation", "curation")}
+    known = {name: getattr(Bench, name) for name in ("overhead", "start", "supervisor", "memory", "attempt", "log", "ratio", "mutation", "curation", "assertions")}
     parts = options.parts or list(known)
     for part in parts:
         if part not in known:

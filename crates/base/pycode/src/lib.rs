@@ -4,6 +4,7 @@
 //! Every span is a half-open range of byte offsets into the text it was read from; lines and columns count from 1.
 
 mod asks;
+pub mod assertions;
 mod canary;
 pub mod contract;
 mod definitions;
