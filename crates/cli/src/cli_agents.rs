@@ -58,7 +58,7 @@ pub struct AttemptArgs {
     #[arg(long = "task", value_name = "ID")]
     pub tasks: Vec<String>,
     /// Say what would be run and what it may cost, and run nothing
-    #[arg(long, conflicts_with = "retry")]
+    #[arg(long)]
     pub plan: bool,
     /// Go on with the newest run of this command, finished or not, and make attempts that ended so again; may be given several times
     #[arg(long, value_enum, value_name = "ENDING")]

@@ -109,6 +109,9 @@ fn a_plan_says_what_is_left_and_what_it_may_cost_and_runs_nothing() {
     assert_eq!(bounded["tokens_at_most"], 10_000);
     assert_eq!(bounded.get("tokens_likely"), None, "unknown, not 0");
     assert!(!ground.path().join("home/agents").exists(), "nothing was installed");
+    let huge = ["--token-budget", "18446744073709551615", "-k", "3", "--json"];
+    let huge = ground.infradev(&[&codex[..], &huge].concat()).exits(0).json();
+    assert_eq!(huge["tokens_at_most"], u64::MAX, "as many as a count holds");
 }
 
 #[test]
@@ -122,6 +125,15 @@ fn what_ended_so_is_made_again_by_retry_and_all_else_stays() {
     let first = said(&ground, &[], 0);
     assert_eq!(column(&first, "ending"), ["agent_crashed", "finished"]);
     ground.write("mine/.git/ready", "");
+    let planned = said(&ground, &["--retry", "agent_crashed", "--plan"], 0);
+    assert_eq!(
+        (&planned["run"], &planned["attempts"]),
+        (&first["run"], &json!(1)),
+        "what a retry would make"
+    );
+    let done: Vec<&Value> = planned["planned"].as_array().unwrap().iter().map(|row| &row["done"]).collect();
+    assert_eq!(done, [0, 1]);
+    assert_eq!(said(&ground, &["--retry", "timed_out", "--plan"], 0)["attempts"], 0);
     let again = said(&ground, &["--retry", "agent_crashed", "--retry", "fault"], 0);
     assert_eq!(again["run"], first["run"], "the same run, though it was finished");
     assert_eq!(column(&again, "ending"), ["finished", "finished"]);
@@ -140,6 +152,7 @@ fn arms_that_are_not_apart_and_a_retry_of_nothing_are_refused() {
         refused(&["--skill", "other"])
             + &refused(&["--skill", "none"])
             + &refused(&["--retry", "timed_out"])
+            + &refused(&["--retry", "timed_out", "--plan"])
             + &ground.infradev(&["attempt", "pack", "--agent", "nop", "--plan"]).exits(2).err
     );
 }

@@ -45,6 +45,7 @@ fn an_agent_whose_model_hangs_is_timed_out_and_what_it_had_written_is_captured()
         ["--agent", "claude-code", "--model", "scripted", "--base-url", model.url(), "--timeout", "25"];
     let (record, document) = attempt(&ground, &args, 0);
     assert_eq!(record["ending"], "timed_out", "{record:#}");
+    assert_eq!(record["left_running"], Value::Null, "not known, where it was killed itself");
     assert_eq!(record["metered"]["tokens"]["input"], 100, "what was answered by then is counted");
     assert!(kept(&ground, &document, "patch.diff").contains("+half"));
     let trajectory = kept(&ground, &document, "trajectory.json");
@@ -284,6 +285,19 @@ print('{"type": "turn.started"}\nno event\n{"type": "of tomorrow"}\n{"type": "it
     assert_eq!(trajectory.notes.as_deref(), Some(notes));
     let said = ground.infradev(&["run", "show", document["run"].as_str().unwrap()]).exits(0).out;
     assert!(said.contains("2 lines of its log are no events"), "{said}");
+    // Half of a last word is none, whatever the exit code.
+    ground.write(
+        "mine/tell.py",
+        &program.replace("turn.started", "thread.started").replace("turn.completed\"}\\n", ""),
+    );
+    let (record, document) = attempt(&ground, &["--agent", "teller.toml"], 0);
+    assert_eq!(record["ending"], "agent_crashed", "{record:#}");
+    assert_eq!(record["detail"], "it ended without its last word");
+    let count = r#"{"type": "turn.completed", "usage": {"input_tokens": 9, "output_tokens": 4}}"#;
+    ground.write("mine/tell.py", &format!("print('{count}')"));
+    let counted = attempt(&ground, &["--agent", "teller.toml"], 0).0;
+    assert_eq!(counted["own_tokens_off"], json!({"input": 9, "output": 4}), "more than the proxy knows of");
+    assert_eq!(record.get("own_tokens_off"), None, "{document:#}");
 }
 
 #[test]

@@ -137,6 +137,53 @@ with open('log', 'wb') as file:
 }
 
 #[test]
+fn a_file_that_has_no_name_and_no_descriptor_any_more_counts_while_it_is_mapped() {
+    let ground = filling(
+        "
+import ctypes, itertools, signal
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+for number in itertools.count():
+    with open('log', 'w+b') as file:
+        os.remove('log')
+        file.truncate(1 << 24)
+        at = libc.mmap(None, 1 << 24, 3, 1, file.fileno(), 0)
+        assert at not in (None, ctypes.c_void_p(-1).value)
+    for part in range(16):
+        ctypes.memmove(at + (part << 20), MIB, 1 << 20)
+    assert libc.msync(ctypes.c_void_p(at), ctypes.c_size_t(1 << 24), 4) == 0
+    if number == 7:
+        signal.alarm(100)
+        signal.pause()
+",
+    );
+    let (record, patch) = bounded(&ground);
+    ended_by_the_disk(&record, &patch);
+}
+
+#[test]
+fn files_count_where_their_paths_are_longer_than_a_path_may_be_and_empty_ones_count_too() {
+    for program in [
+        "
+for _ in range(30):
+    os.mkdir('d' * 200)
+    os.chdir('d' * 200)
+fill('deep', 80)
+",
+        "
+os.mkdir('empty')
+for number in range(20000):
+    open(f'empty/{number}', 'w').close()
+",
+    ] {
+        let ground = filling(program);
+        let (record, patch) = bounded(&ground);
+        ended_by_the_disk(&record, &patch);
+    }
+}
+
+#[test]
 fn one_that_ends_before_it_is_seen_to_have_filled_the_disk_is_told_like_any_other() {
     let ground = filling("fill('large', 80)");
     let (record, patch) = bounded(&ground);

@@ -1,18 +1,15 @@
 //! How much of the host's disk a run takes: a bound on it, and a reserve that is left to everybody else.
 //!
 //! Looking is cheap: four times a second the file system is asked for its use. Only where that has grown by a part of what the run
-//! has left are its folders walked and their allocated blocks counted; holes of sparse files are no blocks.
+//! has left are its folders walked and what is allocated there is counted.
 
-use std::collections::HashSet;
-use std::fs::{self, Metadata};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use infradev_supervise::descendants;
 use nix::sys::statvfs::statvfs;
 use tokio::time::sleep;
 
+use crate::allocated::{INODE, allocated};
 use crate::error::AgentError;
 
 /// How often the file system is asked for its use.
@@ -25,8 +22,6 @@ const PART: u64 = 4;
 const SHARE: u32 = 4;
 /// What stays free of a file system for all else, bytes; of a small one, a twentieth.
 const RESERVE: u64 = 1 << 30;
-/// Bytes of a block as `stat` counts them, stat(2).
-const BLOCK: u64 = 512;
 
 /// A bound that was passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,6 +130,7 @@ impl DiskWatch {
 #[derive(Debug, Clone, Copy)]
 struct Space {
     whole: u64,
+    /// Those of inodes included, as a run's are counted.
     used: u64,
     free: u64,
 }
@@ -146,7 +142,9 @@ impl Space {
         let found = statvfs(folder).map_err(|errno| asked(errno.into()))?;
         let bytes = |blocks: u64| blocks * found.fragment_size();
         let (whole, free) = (bytes(found.blocks()), bytes(found.blocks_available()));
-        Ok(Space { whole, used: whole - bytes(found.blocks_free()), free })
+        // Empty files take no block that is told of, but an inode.
+        let inodes = found.files().saturating_sub(found.files_free()) * INODE;
+        Ok(Space { whole, used: whole - bytes(found.blocks_free()) + inodes, free })
     }
 
     fn is_short(&self) -> bool {
@@ -154,98 +152,16 @@ impl Space {
     }
 }
 
-/// Files that were counted, each once whatever its names.
-#[derive(Default)]
-struct Count {
-    seen: HashSet<(u64, u64)>,
-    bytes: u64,
-}
-
-impl Count {
-    fn add(&mut self, data: &Metadata) {
-        if data.nlink() == 1 || self.seen.insert((data.dev(), data.ino())) {
-            self.bytes += data.blocks() * BLOCK;
-        }
-    }
-
-    /// A folder and all below it on the same file system. What goes away meanwhile counts no more, what cannot be read not at all.
-    fn folder(&mut self, folder: &Path, device: u64) {
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            let Ok(data) = entry.metadata() else { continue };
-            if data.dev() == device {
-                self.add(&data);
-                if data.is_dir() {
-                    self.folder(&entry.path(), device);
-                }
-            }
-        }
-    }
-
-    /// Files without a name that a process holds open: they take room until they are closed.
-    fn held_open(&mut self, pid: i32, device: u64) {
-        for entry in fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten() {
-            let Ok(data) = fs::metadata(entry.path()) else { continue };
-            if data.is_file() && data.nlink() == 0 && data.dev() == device {
-                self.add(&data);
-            }
-        }
-    }
-}
-
-/// Bytes of blocks that the folders' content has, and what processes from `init` on hold open beside it.
-fn allocated(folders: &[PathBuf], init: Option<i32>) -> u64 {
-    let mut count = Count::default();
-    for folder in folders {
-        if let Ok(data) = fs::symlink_metadata(folder) {
-            count.folder(folder, data.dev());
-        }
-    }
-    let device = folders.first().and_then(|folder| fs::symlink_metadata(folder).ok()).map(|data| data.dev());
-    for process in init.map(descendants).unwrap_or_default() {
-        count.held_open(process.pid, device.unwrap_or_default());
-    }
-    count.bytes
-}
-
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::FileExt;
+    use std::fs;
 
     use super::*;
 
     const MIB: u64 = 1 << 20;
 
-    fn fill(path: &Path, bytes: u64) -> fs::File {
-        let file = fs::File::create(path).unwrap();
-        file.write_all_at(&vec![1; bytes as usize], 0).unwrap();
-        file
-    }
-
-    #[test]
-    fn blocks_count_once_for_all_names_of_a_file_and_holes_and_links_do_not() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        let folders = vec![folder.path().to_owned()];
-        let before = allocated(&folders, None);
-        fs::create_dir(at("deep")).unwrap();
-        fill(&at("deep/a"), 4 * MIB);
-        fs::hard_link(at("deep/a"), at("b")).unwrap();
-        fs::File::create(at("sparse")).unwrap().set_len(1 << 40).unwrap();
-        std::os::unix::fs::symlink("/usr", at("link")).unwrap();
-        let taken = allocated(&folders, None) - before;
-        assert!((4 * MIB..5 * MIB).contains(&taken), "{taken}");
-    }
-
-    #[test]
-    fn a_file_that_was_removed_and_is_held_open_counts_as_long_as_it_is() {
-        let folder = tempfile::tempdir().unwrap();
-        let folders = vec![folder.path().to_owned()];
-        let file = fill(&folder.path().join("log"), 4 * MIB);
-        fs::remove_file(folder.path().join("log")).unwrap();
-        let own = i32::try_from(std::process::id()).unwrap();
-        assert!(allocated(&folders, Some(own)) >= 4 * MIB);
-        drop(file);
-        assert!(allocated(&folders, Some(own)) < MIB);
+    fn fill(path: &Path, bytes: u64) {
+        fs::write(path, vec![1; bytes as usize]).unwrap();
     }
 
     #[tokio::test]
@@ -262,5 +178,16 @@ mod tests {
         fill(&at("more"), 3 * MIB);
         let Some(Passed::Bound(taken)) = watch.at_the_end().await.unwrap() else { panic!("not noticed") };
         assert_eq!(watch.detail(taken), "6 MiB on the disk of 4 MiB");
+    }
+
+    #[tokio::test]
+    async fn many_empty_files_pass_the_bound_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut watch = DiskWatch::new(vec![folder.path().to_owned()], MIB).unwrap();
+        for number in 0..300 {
+            fs::write(folder.path().join(number.to_string()), "").unwrap();
+        }
+        let Some(Passed::Bound(taken)) = watch.at_the_end().await.unwrap() else { panic!("not noticed") };
+        assert_eq!(taken, 300 * 4096);
     }
 }

@@ -58,11 +58,12 @@ pub(crate) fn judge(
         (_, OwnWord::Limit(why), ..) => (Ending::Budget, Some(why)),
         (Some(why), _, Some(trouble), _) => (Ending::EndpointUnreachable, Some(format!("{trouble}; {why}"))),
         // One that gives up on its model, and says nothing of its end, may exit well all the same.
-        (None, OwnWord::Nothing, Some(trouble), _) if has_model => {
+        (None, OwnWord::Nothing | OwnWord::Missing(_), Some(trouble), _) if has_model => {
             (Ending::EndpointUnreachable, Some(trouble))
         }
         (_, _, _, Last::Refused) => (Ending::Refused, None),
-        (Some(why), ..) => (Ending::AgentCrashed, Some(why)),
+        // Whoever says how it ended, and this time does not, did not come to its end, whatever its exit code.
+        (Some(why), ..) | (None, OwnWord::Missing(why), ..) => (Ending::AgentCrashed, Some(why)),
         (None, ..) => (Ending::Finished, None),
     }
 }
@@ -128,6 +129,10 @@ mod tests {
         assert_eq!(ending(0, OwnWord::Done, overloaded()), Ending::Finished);
         assert_eq!(ending(1, failed(), Last::Unreachable("refused".into())), Ending::EndpointUnreachable);
         assert_eq!(ending(1, failed(), too_long), Ending::AgentCrashed);
+        let missing = || OwnWord::Missing("it ended without its last word".into());
+        assert_eq!(ending(0, missing(), Last::Answered), Ending::AgentCrashed);
+        assert_eq!(ending(0, missing(), Last::Refused), Ending::Refused);
+        assert_eq!(ending(0, missing(), overloaded()), Ending::EndpointUnreachable);
         assert_eq!(ending(0, OwnWord::Limit("turns".into()), Last::Answered), Ending::Budget);
         assert_eq!(ending(0, OwnWord::Done, Last::Refused), Ending::Refused);
     }

@@ -4,6 +4,7 @@
 //! may reach is its model's endpoint, through a proxy of ours that holds the key, counts tokens and writes down what else was
 //! asked for. Nothing here knows of tasks, patches or grades.
 
+mod allocated;
 mod disk;
 mod ending;
 mod error;

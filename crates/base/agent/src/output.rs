@@ -8,6 +8,8 @@ pub(crate) enum OwnWord {
     /// It says nothing of it.
     #[default]
     Nothing,
+    /// It says nothing of it, though its output would: in a sentence, with what it said of an error before.
+    Missing(String),
     /// That it is done.
     Done,
     /// That it failed.

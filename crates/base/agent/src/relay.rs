@@ -24,8 +24,8 @@ pub const RELAY: &str = "agent-relay";
 /// What the relay tells at the agent's end, on its third descriptor.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Told {
-    /// Command lines of processes that were still there.
-    pub left_running: Vec<String>,
+    /// Command lines of processes that were still there; none where nothing was told.
+    pub left_running: Option<Vec<String>>,
     /// Why the agent could not be started.
     pub not_started: Option<String>,
 }
@@ -61,7 +61,7 @@ pub async fn relay(
     let code = match spawn.start() {
         Ok(mut child) => {
             let exit = child.wait().await?;
-            told.left_running = left_running();
+            told.left_running = Some(left_running());
             match exit {
                 Exit::Code(code) => code,
                 Exit::Signal(signal) => 128 + signal,
@@ -69,6 +69,7 @@ pub async fn relay(
             }
         }
         Err(error) => {
+            told.left_running = Some(Vec::new());
             told.not_started = Some(error.to_string());
             127
         }

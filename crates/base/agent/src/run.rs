@@ -93,8 +93,8 @@ pub struct RunEnd {
     pub trajectory: Option<TrajectoryReport>,
     /// What it asked for and did not get.
     pub lookups: Vec<Lookup>,
-    /// Command lines of processes that it had left running.
-    pub left_running: Vec<String>,
+    /// Command lines of processes that it had left running; none where that is not known, since it was killed.
+    pub left_running: Option<Vec<String>>,
     /// How it was held apart.
     pub sandbox: SandboxReport,
     /// The skill, and whether it was opened.
@@ -188,7 +188,7 @@ pub async fn run(spec: RunSpec<'_>) -> Result<RunEnd, AgentError> {
         Stop::TimedOut => timed_out(spec.timeout, &metered, &last),
         Stop::Hopeless => (Ending::EndpointUnreachable, trouble(&last, false)),
         Stop::Spent => {
-            let used = metered.tokens.input + metered.tokens.output;
+            let used = metered.tokens.all();
             (Ending::Budget, Some(format!("{used} tokens of {}", spec.token_budget.unwrap_or(0))))
         }
         Stop::Ended(end) => judge(&end, &told, said.word, last, &metered, agent.model.is_some()),

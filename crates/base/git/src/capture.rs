@@ -16,12 +16,16 @@ use crate::command::Git;
 use crate::error::{GitError, io_error};
 use crate::private::{Private, Renames, Submodules};
 use crate::repo::{CommitId, Repo, TreeId, object_id};
+use crate::shortened::shortened;
 
 /// Largest file that a capture takes, in bytes; `infradev-patch` applies no larger ones.
 const MAX_FILE: u64 = 64 << 20;
 
 /// Bytes of new and changed files that a capture takes together: what is diffed is in memory as a whole.
 const MAX_CHANGED: u64 = 128 << 20;
+
+/// Longest patch that a capture gives, in bytes; one file of any content fits, though base85 and the signs of lines make it longer.
+const MAX_PATCH: usize = 96 << 20;
 
 /// Longest path that a capture takes, in bytes: a deeper one could not even be opened by its name.
 const MAX_PATH: usize = 3000;
@@ -76,7 +80,7 @@ pub enum SkipReason {
     Device,
     /// A file of more than 64 MiB.
     TooLarge,
-    /// One of the largest files, where new and changed ones are more than 128 MiB together.
+    /// One of the largest files, where new and changed ones are more than 128 MiB together, or their patch more than 96 MiB.
     TooMuch,
     /// A symbolic link for which `infradev-patch` would refuse the whole patch: to an absolute path, out of the tree, into `.git`.
     LinkOut,
@@ -89,6 +93,11 @@ pub enum SkipReason {
 /// # Errors
 /// [`GitError::Io`] where a file can't be read, [`GitError::Failed`], [`GitError::Interrupted`].
 pub fn capture(base: Base<'_>, work: &Path) -> Result<Captured, GitError> {
+    captured(base, work, MAX_PATCH)
+}
+
+/// The same, with a patch of `longest` bytes at most where the base is a folder.
+pub(crate) fn captured(base: Base<'_>, work: &Path, longest: usize) -> Result<Captured, GitError> {
     let (mut entries, mut skipped) = listed(work)?;
     let (private, old) = match base {
         Base::Commit(repo, commit) => {
@@ -126,6 +135,9 @@ pub fn capture(base: Base<'_>, work: &Path) -> Result<Captured, GitError> {
     let new = snapshot(&private, work, &entries)?;
     // A submodule of the base is an empty folder in a work tree: not the agent's deletion.
     let patch = private.diff(&old, new.as_str(), Renames::Off, Submodules::Ignore)?;
+    let longest = if matches!(base, Base::Folder(_)) { longest } else { usize::MAX };
+    let (patch, left_out) = shortened(patch, longest);
+    skipped.extend(left_out.into_iter().map(|path| Skipped { path, reason: SkipReason::TooMuch }));
     Ok(Captured { patch, skipped })
 }
 

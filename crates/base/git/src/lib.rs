@@ -11,6 +11,7 @@ mod history;
 mod private;
 mod pull_request;
 mod repo;
+mod shortened;
 mod workspace;
 
 pub use capture::{Base, Captured, SkipReason, Skipped, capture, longest_path};

@@ -77,7 +77,7 @@ pub use shown::{ShownContract, ShownValue, shown_parts};
 pub use skill::{SkillBy, SkillText, SkillUsed};
 pub use submission::{
     AgentUsed, AttemptDocument, Ending, Lookup, Metered, SUBMISSION_SCHEMA, SkippedFile, SubmissionRecord,
-    Tokens, TrajectoryReport,
+    Tokens, TokensOff, TrajectoryReport,
 };
 pub use synthesis::{
     Fate, Gap, GapMutant, GapsDocument, GoldenControl, MutantRecord, PassedOver, RejectedBy, RewriteRecord,

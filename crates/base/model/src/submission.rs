@@ -23,7 +23,7 @@ pub enum Ending {
     Finished,
     /// Its time was over.
     TimedOut,
-    /// It ended with an error of its own, or said `is_error`.
+    /// It ended with an error of its own, said `is_error`, or did not say that it is done, where its output would.
     AgentCrashed,
     /// Its model could not be reached, or sent it away. A fault: such an attempt is made again.
     EndpointUnreachable,
@@ -68,12 +68,38 @@ pub struct Tokens {
 
 impl std::ops::AddAssign for Tokens {
     fn add_assign(&mut self, more: Tokens) {
-        self.input += more.input;
-        self.cached += more.cached;
-        self.written += more.written;
-        self.output += more.output;
-        self.reasoning += more.reasoning;
+        self.input = self.input.saturating_add(more.input);
+        self.cached = self.cached.saturating_add(more.cached);
+        self.written = self.written.saturating_add(more.written);
+        self.output = self.output.saturating_add(more.output);
+        self.reasoning = self.reasoning.saturating_add(more.reasoning);
     }
+}
+
+impl Tokens {
+    /// Input and output together; as many as a count holds, where an endpoint tells more.
+    pub fn all(self) -> u64 {
+        self.input.saturating_add(self.output)
+    }
+
+    /// By how much this count is off another; none where it is not.
+    pub fn off(self, other: Tokens) -> Option<TokensOff> {
+        let less = |one: u64, other: u64| {
+            let difference = i128::from(one) - i128::from(other);
+            i64::try_from(difference).unwrap_or(if difference < 0 { i64::MIN } else { i64::MAX })
+        };
+        let off = TokensOff { input: less(self.input, other.input), output: less(self.output, other.output) };
+        (off != TokensOff::default()).then_some(off)
+    }
+}
+
+/// By how much an agent's own count of tokens is off the proxy's: its own less the proxy's.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TokensOff {
+    /// Of prompts.
+    pub input: i64,
+    /// Of answers.
+    pub output: i64,
 }
 
 /// What the proxy between an agent and its model counted.
@@ -191,6 +217,9 @@ pub struct SubmissionRecord {
     /// Tokens by the agent's own count, where its output tells them. Where that differs from the proxy's, one of them misses something.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_tokens: Option<Tokens>,
+    /// By how much that is off the proxy's count, input and output; left out where it is not, or where the agent tells none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_tokens_off: Option<TokensOff>,
     /// What its `trajectory.json` shows; left out where its output is text alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trajectory: Option<TrajectoryReport>,
@@ -199,8 +228,10 @@ pub struct SubmissionRecord {
     pub cost: Option<Cost>,
     /// What it asked for and did not get.
     pub lookups: Vec<Lookup>,
-    /// Processes that the agent had left running; all were killed before the capture.
-    pub left_running: Vec<String>,
+    /// Processes that the agent had left running; all were killed before the capture. Null where that is not known: the agent was
+    /// killed itself, or what looks after it inside of the sandbox.
+    #[serde(default)]
+    pub left_running: Option<Vec<String>>,
     /// Digest of the patch.
     pub patch: Digest,
     /// Bytes of the patch; 0 where nothing was changed.
@@ -235,4 +266,27 @@ pub struct AttemptDocument {
     pub predictions: String,
     /// All submissions, in the order of tasks and attempts.
     pub submissions: Vec<SubmissionRecord>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens(input: u64, output: u64) -> Tokens {
+        Tokens { input, output, ..Tokens::default() }
+    }
+
+    #[test]
+    fn a_count_that_is_off_tells_by_how_much_and_in_which_direction() {
+        assert_eq!(tokens(3, 9).off(tokens(5, 2)), Some(TokensOff { input: -2, output: 7 }));
+        assert_eq!(tokens(3, 9).off(Tokens { cached: 1, ..tokens(3, 9) }), None);
+        assert_eq!(tokens(0, 0).off(tokens(u64::MAX, 0)), Some(TokensOff { input: i64::MIN, output: 0 }));
+    }
+
+    #[test]
+    fn counts_that_are_too_large_stay_the_largest() {
+        let mut sum = tokens(u64::MAX, 1);
+        sum += tokens(7, 1);
+        assert_eq!((sum.input, sum.output, sum.all()), (u64::MAX, 2, u64::MAX));
+    }
 }

@@ -245,9 +245,22 @@ impl Runs {
 
     /// The newest unfinished run of this plan, as anyone may read it.
     pub fn unfinished(&self, plan: &Digest) -> Result<Option<RunView>, StoreError> {
+        self.newest_where(plan, |folder| !folder.join(FINISHED).exists())
+    }
+
+    /// The newest run of this plan, finished or not, as anyone may read it: the one that [`Runs::reopen`] opens.
+    pub fn newest(&self, plan: &Digest) -> Result<Option<RunView>, StoreError> {
+        self.newest_where(plan, |_| true)
+    }
+
+    fn newest_where(
+        &self,
+        plan: &Digest,
+        meant: impl Fn(&Path) -> bool,
+    ) -> Result<Option<RunView>, StoreError> {
         for id in self.list()?.into_iter().rev() {
             let (folder, run) = self.run_json(&id)?;
-            if run.plan == *plan && !folder.join(FINISHED).exists() {
+            if run.plan == *plan && meant(&folder) {
                 return self.view(&id).map(Some);
             }
         }

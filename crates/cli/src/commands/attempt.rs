@@ -100,10 +100,7 @@ async fn of_an_agent(
     let run = if plan.retry.is_empty() {
         session.start(&run)?
     } else {
-        session.runs().reopen(&run.digest)?.ok_or_else(|| {
-            let what = "there is no run of these arms, tasks and limits to make attempts of again";
-            Failure::usage(what).hint("leave --retry out, or give the options of the run that is meant")
-        })?
+        session.runs().reopen(&run.digest)?.ok_or_else(attempt_arms::nothing_to_retry)?
     };
     let made = infradev_attempt::run(&executor, &run, &plan).await;
     let records = session.concluded(&run, made)?;

@@ -21,8 +21,17 @@ pub fn asked(session: &Session, args: &AttemptArgs) -> Result<(AttemptPlan, Plan
 pub fn planned(session: &Session, args: &AttemptArgs) -> Result<AttemptPlanDocument, Failure> {
     let (plan, run) = read(session, args, false)?;
     let runs = session.runs();
-    let unfinished = runs.unfinished(&run.digest)?;
-    Ok(infradev_attempt::planned(&plan, unfinished.as_ref(), &runs)?)
+    let before = match plan.retry.is_empty() {
+        true => runs.unfinished(&run.digest)?,
+        false => Some(runs.newest(&run.digest)?.ok_or_else(nothing_to_retry)?),
+    };
+    Ok(infradev_attempt::planned(&plan, before.as_ref(), &runs)?)
+}
+
+/// Refuses to make attempts again that were never made.
+pub fn nothing_to_retry() -> Failure {
+    let what = "there is no run of these arms, tasks and limits to make attempts of again";
+    Failure::usage(what).hint("leave --retry out, or give the options of the run that is meant")
 }
 
 fn read(session: &Session, args: &AttemptArgs, ready: bool) -> Result<(AttemptPlan, Plan), Failure> {

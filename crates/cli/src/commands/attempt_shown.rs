@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 
-use infradev_model::{AttemptDocument, AttemptPlanDocument, Ending, Foreseen, SkillBy, SubmissionRecord};
+use infradev_model::{
+    AttemptDocument, AttemptPlanDocument, Ending, Foreseen, PlannedAttempts, SkillBy, SubmissionRecord,
+};
 
 use crate::progress::counted;
 use crate::report::visible;
@@ -59,8 +61,8 @@ pub fn details(document: &AttemptDocument) -> String {
         said.extend(
             lookups.map(|lookup| format!("refused: {} {} ({}×)", lookup.method, lookup.target, lookup.times)),
         );
-        if !record.left_running.is_empty() {
-            said.push(format!("left running, and killed: {}", record.left_running.join(", ")));
+        if let Some(left) = record.left_running.as_ref().filter(|left| !left.is_empty()) {
+            said.push(format!("left running, and killed: {}", left.join(", ")));
         }
         said.extend(
             record
@@ -73,9 +75,7 @@ pub fn details(document: &AttemptDocument) -> String {
             said.push(format!("edits tests, which grading lays over: {}", record.test_edits.join(", ")));
         }
         let counted = record.metered.tokens;
-        if let Some(own) =
-            record.own_tokens.filter(|own| (own.input, own.output) != (counted.input, counted.output))
-        {
+        if let Some(own) = record.own_tokens.filter(|_| record.own_tokens_off.is_some()) {
             said.push(format!(
                 "the agent counts {}+{} tokens, the proxy {}+{}",
                 own.input, own.output, counted.input, counted.output
@@ -167,9 +167,9 @@ pub fn plan(document: &AttemptPlanDocument) -> String {
         table.row(cells);
     }
     let mut cells: Vec<Cell> = vec!["all".into(), "".into()];
-    let attempts: u32 = document.planned.iter().map(|row| row.attempts).sum();
-    cells.push(attempts.to_string().into());
-    cells.push((attempts - document.attempts).to_string().into());
+    let sum = |of: fn(&PlannedAttempts) -> u32| document.planned.iter().map(of).fold(0, u32::saturating_add);
+    cells.push(sum(|row| row.attempts).to_string().into());
+    cells.push(sum(|row| row.done).to_string().into());
     cells.extend(foreseen(&document.foreseen));
     table.row(cells);
     let mut text = table.text();

@@ -287,6 +287,7 @@ impl Try<'_> {
         fs::write(&patch, &captured.patch).map_err(AttemptError::io(&patch))?;
         let RunEnd { ending, detail, agent_s, metered, own_tokens, trajectory, .. } = end;
         let RunEnd { lookups, left_running, sandbox, skill, again, .. } = end;
+        let own_tokens_off = own_tokens.and_then(|own| own.off(metered.tokens));
         let record = SubmissionRecord {
             schema: SUBMISSION_SCHEMA,
             task: desk.spec.id.clone(),
@@ -306,6 +307,7 @@ impl Try<'_> {
             cost: plan.cost(arm, &metered),
             metered,
             own_tokens,
+            own_tokens_off,
             trajectory,
             lookups,
             left_running,

@@ -12,21 +12,21 @@ use crate::error::AttemptError;
 /// The verb of runs that hold attempts.
 pub const VERB: &str = "attempt";
 
-/// Says what of the plan is left and what it may use. `unfinished` is the run that would be gone on with; what is likely comes from
+/// Says what of the plan is left and what it may use. `before` is the run that would be gone on with; what is likely comes from
 /// all attempts that `runs` hold.
 ///
 /// # Errors
 /// A prompt that cannot be rendered, a store that cannot be read.
 pub fn planned(
     plan: &AttemptPlan,
-    unfinished: Option<&RunView>,
+    before: Option<&RunView>,
     runs: &Runs,
 ) -> Result<AttemptPlanDocument, AttemptError> {
-    let done: Vec<SubmissionRecord> = unfinished.map(RunView::records).unwrap_or_default();
+    let done: Vec<SubmissionRecord> = before.map(RunView::records).unwrap_or_default();
     let earlier = earlier(runs)?;
     let mut document = AttemptPlanDocument {
         schema: ATTEMPT_PLAN_SCHEMA,
-        run: unfinished.map(|view| view.run.id.clone()),
+        run: before.map(|view| view.run.id.clone()),
         planned: Vec::new(),
         attempts: 0,
         foreseen: Foreseen { tokens_at_most: Some(0), tokens_likely: Some(0), ..Foreseen::default() },
@@ -35,10 +35,10 @@ pub fn planned(
         for arm in &plan.arms {
             let row = row(plan, given, arm, &done, &earlier)?;
             let sum = &mut document.foreseen;
-            document.attempts += row.attempts - row.done;
+            document.attempts = document.attempts.saturating_add(row.attempts - row.done);
             sum.hours += row.foreseen.hours;
             sum.gpu_hours += row.foreseen.gpu_hours;
-            let add = |sum: Option<u64>, more: Option<u64>| Some(sum? + more?);
+            let add = |sum: Option<u64>, more: Option<u64>| Some(sum?.saturating_add(more?));
             sum.tokens_at_most = add(sum.tokens_at_most, row.foreseen.tokens_at_most);
             sum.tokens_likely = add(sum.tokens_likely, row.foreseen.tokens_likely);
             document.planned.push(row);
@@ -63,7 +63,7 @@ fn row(
         let name = plan.submission(arm, number);
         let of = |record: &&SubmissionRecord| record.task == spec.id && record.submission == name;
         let found = done.iter().filter(of).find(|record| record.prompt == prompt);
-        found.is_some_and(|record| stands(record.ending, &[]))
+        found.is_some_and(|record| stands(record.ending, &plan.retry))
     };
     let made = (1..=plan.attempts).filter(|number| is_done(*number)).count();
     let made = u32::try_from(made).unwrap_or(plan.attempts);
@@ -85,8 +85,8 @@ fn row(
         foreseen: Foreseen {
             hours,
             gpu_hours: hours * f64::from(spec.gpus),
-            tokens_at_most: none.or(plan.token_budget.map(|budget| budget * times)),
-            tokens_likely: none.or(median.map(|median| median * times)),
+            tokens_at_most: none.or(plan.token_budget.map(|budget| budget.saturating_mul(times))),
+            tokens_likely: none.or(median.map(|median| median.saturating_mul(times))),
         },
     })
 }
@@ -104,7 +104,7 @@ fn likely(
     let alike: Vec<&SubmissionRecord> = earlier.iter().filter(alike).collect();
     let here: Vec<&SubmissionRecord> = alike.iter().filter(|record| record.task == task).copied().collect();
     let chosen = if here.is_empty() { alike } else { here };
-    let used = chosen.iter().map(|record| record.metered.tokens).map(|tokens| tokens.input + tokens.output);
+    let used = chosen.iter().map(|record| record.metered.tokens.all());
     let mut used: Vec<u64> = used.collect();
     used.sort_unstable();
     (used.get(used.len() / 2).copied(), u32::try_from(used.len()).unwrap_or(u32::MAX))

@@ -25,6 +25,8 @@ pub(crate) struct Book {
     subagents: BTreeMap<String, Chain>,
     /// What the agent says of its end and its tokens.
     pub said: Said,
+    /// Its last event of an error.
+    pub error: Option<String>,
     /// The account.
     pub report: TrajectoryReport,
     /// What the agent calls its run.
@@ -45,6 +47,7 @@ impl Book {
             root,
             subagents: BTreeMap::new(),
             said: Said::default(),
+            error: None,
             report: TrajectoryReport::default(),
             session_id: None,
             extra: Map::new(),

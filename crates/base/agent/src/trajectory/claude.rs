@@ -75,7 +75,8 @@ impl Claude {
     fn usage(&self, usage: &Value) -> Option<Tokens> {
         let count = |name: &str| usage[name].as_u64().unwrap_or(0);
         let (cached, written) = (count("cache_read_input_tokens"), count("cache_creation_input_tokens"));
-        let input = count("input_tokens") + if self.qwen { 0 } else { cached + written };
+        let apart = if self.qwen { 0 } else { cached.saturating_add(written) };
+        let input = count("input_tokens").saturating_add(apart);
         let output = count("output_tokens");
         // Qwen Code's parts of an answer but the last say 0.
         let told = usage.is_object() && (input > 0 || output > 0);

@@ -11,7 +11,7 @@ mod mini;
 mod openhands;
 
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
 use infradev_model::atif::{StepSource, TrajectoryAgent};
@@ -20,7 +20,8 @@ use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
 use serde_json::Value;
 
 use crate::log::{LONGEST, Line, Lines, event};
-use crate::output::Said;
+use crate::meter::message;
+use crate::output::{OwnWord, Said};
 use book::Book;
 
 /// What is read.
@@ -47,6 +48,11 @@ trait Events {
 
     /// There are no more.
     fn end(&mut self, _book: &mut Book) {}
+
+    /// Whether each run that comes to its end says so in an event.
+    fn has_last_word(&self) -> bool {
+        true
+    }
 }
 
 /// Reads a log to its end and writes its trajectory; none for a log of plain text. What is malformed is counted.
@@ -63,11 +69,15 @@ pub(crate) fn read(log: &Log) -> (Said, Option<TrajectoryReport>) {
     let prompt = prompt(&log.kept);
     let mut book = Book::begin(&log.kept, log.agent.clone());
     book.root().aside(StepSource::User, prompt.clone(), None);
-    match File::open(log.kept.join("agent.log")) {
-        Ok(file) => lines(file, events.as_mut(), &mut book),
-        Err(_) => book.report.cut_off = true,
-    }
+    let file = File::open(log.kept.join("agent.log"));
+    let readable = file.and_then(|file| lines(file, events.as_mut(), &mut book)).is_ok();
+    book.report.cut_off |= !readable;
     events.end(&mut book);
+    // The end of a log that could not be read may have said it.
+    let whole = readable && book.report.too_long == 0;
+    if whole && events.has_last_word() && book.said.word == OwnWord::Nothing {
+        book.said.word = OwnWord::Missing(without_last_word(&book));
+    }
     let (said, report) = book.finish(&prompt, &log.metered);
     (said, Some(report))
 }
@@ -98,32 +108,37 @@ fn plain_file(out: &Path, path: &Path) -> Option<File> {
     file.metadata().ok()?.is_file().then_some(file)
 }
 
-fn lines(file: File, events: &mut dyn Events, book: &mut Book) {
+fn lines(file: File, events: &mut dyn Events, book: &mut Book) -> io::Result<()> {
     let mut lines = Lines::new(BufReader::with_capacity(1 << 20, file), LONGEST);
     loop {
-        match lines.next() {
-            Ok(None) => return,
-            Ok(Some(Line::TooLong)) => book.report.too_long += 1,
-            Ok(Some(Line::Whole(line) | Line::Unended(line))) if line.trim_ascii().is_empty() => {}
-            Ok(Some(Line::Whole(line))) => match event(line) {
+        match lines.next()? {
+            None => return Ok(()),
+            Some(Line::TooLong) => book.report.too_long += 1,
+            Some(Line::Whole(line) | Line::Unended(line)) if line.trim_ascii().is_empty() => {}
+            Some(Line::Whole(line)) => match event(line) {
                 Some(event) => take(event, events, book),
                 None => events.no_event(line, book),
             },
-            Ok(Some(Line::Unended(line))) => match event(line) {
+            Some(Line::Unended(line)) => match event(line) {
                 Some(event) => take(event, events, book),
                 None => book.report.cut_off = true,
             },
-            Err(_) => {
-                book.report.cut_off = true;
-                return;
-            }
         }
     }
 }
 
 fn take(event: Value, events: &mut dyn Events, book: &mut Book) {
     book.report.events += 1;
+    if event["type"] == "error" {
+        book.error = Some(message(if event["error"].is_object() { &event["error"] } else { &event }));
+    }
     events.event(event, book);
+}
+
+/// What is said of one that told nothing of its end.
+fn without_last_word(book: &Book) -> String {
+    let said = "it ended without its last word";
+    book.error.as_ref().map_or_else(|| said.to_owned(), |error| format!("{said}; it said before: {error}"))
 }
 
 /// Takes a part out of an event.

@@ -166,4 +166,8 @@ impl Events for OpenHands {
     fn end(&mut self, book: &mut Book) {
         book.said.tokens = self.sum;
     }
+
+    fn has_last_word(&self) -> bool {
+        false
+    }
 }

@@ -10,7 +10,6 @@ use infradev_supervise::Invocation;
 use proptest::prelude::*;
 
 use super::*;
-use crate::output::OwnWord;
 
 const CLAUDE: &str = include_str!("logs/claude-code.jsonl");
 const CODEX: &str = include_str!("logs/codex.jsonl");
@@ -141,7 +140,6 @@ fn the_last_word_of_an_end_is_read_by_each_agents_own_rules() {
     assert_eq!(overloaded, OwnWord::Failed("API Error: 529".into()), "success with is_error is none");
     let turns = result("\"subtype\":\"error_max_turns\",\"is_error\":true");
     assert_eq!(turns, OwnWord::Limit("error_max_turns".into()));
-    assert_eq!(word(OutputFormat::ClaudeStreamJson, "no json\n"), OwnWord::Nothing);
     let codex =
         |rest: &str| word(OutputFormat::CodexJsonl, &format!("{{\"type\":\"turn.started\"}}\n{rest}"));
     assert_eq!(
@@ -163,6 +161,34 @@ fn the_last_word_of_an_end_is_read_by_each_agents_own_rules() {
     };
     assert_eq!(mini("LimitsExceeded"), OwnWord::Limit("LimitsExceeded".into()));
     assert_eq!(mini("RuntimeError"), OwnWord::Failed("RuntimeError: x".into()));
+}
+
+#[test]
+fn an_end_without_the_last_word_that_an_agent_has_is_told_with_the_error_before_it() {
+    let word = |format: OutputFormat, text: &str| made(format, text).said.word;
+    let missing = |rest: &str| OwnWord::Missing(format!("it ended without its last word{rest}"));
+    let formats = [
+        OutputFormat::ClaudeStreamJson,
+        OutputFormat::QwenStreamJson,
+        OutputFormat::CodexJsonl,
+        OutputFormat::GeminiStreamJson,
+    ];
+    for format in formats {
+        assert_eq!(word(format, ""), missing(""), "{format:?}");
+        assert_eq!(word(format, "no json\n"), missing(""), "{format:?}");
+        assert_eq!(word(format, "{\"type\":\"result\",\"subt"), missing(""), "{format:?}");
+        let error = "{\"type\":\"error\",\"message\":\"no quota\"}\n";
+        assert_eq!(word(format, error), missing("; it said before: no quota"), "{format:?}");
+        let within = "{\"type\":\"error\",\"error\":{\"message\":\"no quota\"}}\n";
+        assert_eq!(word(format, within), missing("; it said before: no quota"), "{format:?}");
+    }
+    assert_eq!(word(OutputFormat::CodexJsonl, "{\"type\":\"thread.started\"}\n"), missing(""));
+    assert_eq!(word(OutputFormat::ClaudeStreamJson, "{\"type\":\"assistant\"}\n"), missing(""));
+    // These say nothing of an end in words of their own.
+    assert_eq!(word(OutputFormat::OpenhandsJsonl, "no json\n"), OwnWord::Nothing);
+    let (folder, log) = laid(OutputFormat::ClaudeStreamJson, b"");
+    fs::remove_file(folder.path().join("agent.log")).unwrap();
+    assert_eq!(read(&log).0.word, OwnWord::Nothing, "what cannot be read may have said it");
 }
 
 #[test]
