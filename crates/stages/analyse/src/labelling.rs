@@ -55,10 +55,10 @@ impl Seen<'_> {
         let kind = failed.map_or("", |made| made.kind.as_str());
         let detail = failed.map_or("", |made| made.detail.as_str());
         let said = format!("the probe checks {}, and its expectation `{kind}` failed", judgement.checks);
-        if messages::tells_shapes(detail) {
-            return ("probe-shape", Some(Label::Shape), format!("{said}: the shapes differ"));
-        }
         let label = match judgement.checks.as_str() {
+            "numbers" | "precision" if messages::tells_shapes(detail) => {
+                return ("probe-shape", Some(Label::Shape), format!("{said}: the shapes differ"));
+            }
             "numbers" | "precision" => return self.numerical("probe-declares", kind == "equal", said),
             "shape" => Label::Shape,
             "state" => Label::State,

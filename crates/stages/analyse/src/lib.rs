@@ -85,6 +85,7 @@ pub fn analyse(views: Vec<RunView>, settings: Settings<'_>) -> Result<Analysis, 
     analysis.figures = counted.figures();
     analysis.groups = figures::groups(&analysis.cases);
     (analysis.runs, analysis.tasks, analysis.notes) = (read.runs, read.tasks, read.notes);
+    analysis.notes.extend(without_facts(&analysis));
     analysis.notes.extend(missing_records(missing));
     Ok(if settings.sealed { analysis } else { shown::public(analysis) })
 }
@@ -158,6 +159,18 @@ fn passes_official(grade: &Grade) -> bool {
     let official = grade.suites.official;
     let run = matches!(grade.verdict, Verdict::Resolved | Verdict::Unresolved);
     run && official.of > 0 && official.passed == official.of
+}
+
+/// Tasks whose area, kind and repository no run says.
+fn without_facts(analysis: &Analysis) -> Option<String> {
+    let known: BTreeSet<&str> = analysis.tasks.iter().map(|facts| facts.task.as_str()).collect();
+    let tasks: BTreeSet<&str> =
+        analysis.submissions.iter().map(|submission| submission.task.as_str()).collect();
+    let unknown: Vec<&str> = tasks.difference(&known).copied().collect();
+    (!unknown.is_empty()).then(|| {
+        let tasks = unknown.join(", ");
+        format!("area, kind and repository are unknown of {tasks}: not graded yet, or by an older infradev")
+    })
 }
 
 /// Trials named in notes; the rest are counted.

@@ -3,7 +3,6 @@
 use infradev_model::{Detail, Label};
 
 use crate::labelling::Ruled;
-use crate::signature::normal;
 
 /// Words of exceptions on shape, layout or type of a tensor.
 const SHAPES: [&str; 19] = [
@@ -48,11 +47,28 @@ const STATES: [&str; 16] = [
     "already been closed",
 ];
 
+/// Exceptions whose message names a thing: a word in it says nothing of what went wrong.
+const NAMING: [&str; 8] = [
+    "AttributeError",
+    "ImportError",
+    "ModuleNotFoundError",
+    "NameError",
+    "UnboundLocalError",
+    "NotImplementedError",
+    "KeyError",
+    "SyntaxError",
+];
+
 /// A rank raised an exception: structural, of the kind that its message tells.
 pub fn exception(detail: &Detail) -> Ruled {
     let text = format!("{} {}", detail.exception, first_line(&detail.message)).to_lowercase();
-    let holds =
-        |words: &[&str]| words.iter().find(|word| text.contains(**word)).map(|word| (*word).to_owned());
+    let kind = detail.exception.rsplit('.').next().unwrap_or_default();
+    // `got an unexpected keyword argument 'dtype'` is about an interface.
+    let naming = NAMING.contains(&kind) || (kind == "TypeError" && text.contains("argument"));
+    let holds = |words: &[&str]| {
+        let found = words.iter().find(|word| !naming && text.contains(**word));
+        found.map(|word| (*word).to_owned())
+    };
     let name = if detail.exception.is_empty() { "an exception" } else { detail.exception.as_str() };
     if let Some(word) = holds(&STATES) {
         return ("exception-state", Some(Label::State), format!("{name} that says `{word}`"));
@@ -122,7 +138,7 @@ fn numbers(side: &str, allowed: &str) -> bool {
 
 /// Whether a judge's comparison found other shapes than it expected.
 pub fn tells_shapes(detail: &str) -> bool {
-    normal(detail).contains(": shape ") || detail.contains("expected an array of shape")
+    detail.contains(": shape (") || detail.contains("expected an array of shape")
 }
 
 /// A message's first line.

@@ -1,6 +1,6 @@
 //! What run folders hold of submissions: attempts and grades, joined by task and name.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use infradev_model::{
     AttemptDocument, EVAL_SCHEMA, EvalDocument, GRADE_SCHEMA, Grade, GradeDocument, RunRead, RunState,
@@ -31,10 +31,6 @@ impl Entry {
         let attempt = self.attempt.as_ref().map(|record| record.submission.as_str());
         attempt.or_else(|| Some(self.grade.as_ref()?.submission.as_str())).unwrap_or_default()
     }
-
-    fn waits_for(&self, grade: &Grade) -> bool {
-        self.grade.is_none() && self.task() == grade.task && self.submission() == grade.submission
-    }
 }
 
 /// What was read of all runs.
@@ -47,6 +43,8 @@ pub(crate) struct Read {
     pub graders: Vec<RunView>,
     pub notes: Vec<String>,
     graded: BTreeSet<String>,
+    /// Attempts without a grade, by task and name, the first one last.
+    waiting: BTreeMap<(String, String), Vec<usize>>,
 }
 
 impl Read {
@@ -83,12 +81,11 @@ impl Read {
         };
         self.seen(view, records.len());
         let run = view.run.id.clone();
-        self.entries.extend(records.into_iter().map(|record| Entry {
-            attempt: Some(record),
-            grade: None,
-            grader: None,
-            run: run.clone(),
-        }));
+        for record in records {
+            let key = (record.task.clone(), record.submission.clone());
+            self.waiting.entry(key).or_default().insert(0, self.entries.len());
+            self.entries.push(Entry { attempt: Some(record), grade: None, grader: None, run: run.clone() });
+        }
         if let Some(eval) = view.document::<EvalDocument>("eval.json", EVAL_SCHEMA)? {
             self.graded_by(view, eval.grade)?;
         }
@@ -100,6 +97,7 @@ impl Read {
         let beside = view.folder.parent().map(Runs::new);
         let grader = beside.and_then(|runs| runs.view(&document.run).ok());
         let place = grader.map(|grader| {
+            self.seen(&grader, document.submissions.len());
             self.graders.push(grader);
             self.graders.len() - 1
         });
@@ -117,12 +115,12 @@ impl Read {
     fn grades(&mut self, view: RunView) -> Result<(), AnalyseError> {
         let id = view.run.id.clone();
         let document: Option<GradeDocument> = view.document("grade.json", GRADE_SCHEMA)?;
-        self.seen(&view, document.as_ref().map_or(0, |document| document.submissions.len()));
-        let Some(document) = document else { return Ok(()) };
-        if self.graded.contains(&document.run) {
-            // With the evaluation that it belongs to.
+        if self.graded.contains(&id) {
+            // It was read with the evaluation that it belongs to.
             return Ok(());
         }
+        self.seen(&view, document.as_ref().map_or(0, |document| document.submissions.len()));
+        let Some(document) = document else { return Ok(()) };
         self.graders.push(view);
         let place = self.graders.len() - 1;
         self.take(document, Some(place), &id);
@@ -138,7 +136,9 @@ impl Read {
         }
         for grade in document.submissions {
             let run = run.to_owned();
-            match self.entries.iter_mut().find(|entry| entry.waits_for(&grade)) {
+            let key = (grade.task.clone(), grade.submission.clone());
+            let waiting = self.waiting.get_mut(&key).and_then(Vec::pop);
+            match waiting.and_then(|at| self.entries.get_mut(at)) {
                 Some(entry) => (entry.grade, entry.grader, entry.run) = (Some(grade), grader, run),
                 None => self.entries.push(Entry { attempt: None, grade: Some(grade), grader, run }),
             }

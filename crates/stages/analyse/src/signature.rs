@@ -22,6 +22,7 @@ static VARYING: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
         (r"\b([Rr]anks?)[ =:#]*\d+(?:(?:, | and )\d+)*", "$1 <n>"),
         (r"\b(cuda|cpu|xpu):\d+", "$1:<n>"),
         (r"\b[0-9a-f]*(?:[0-9][a-f]|[a-f][0-9])[0-9a-f]{6,}\b", "<hash>"),
+        (r"\b\d+(?:x\d+)+\b", "<n>…"),
         (r"(^|[^\w.<])[-+]?(?:\d[\d_,]*\d|\d)(?:\.\d*)?(?:[eE][-+]?\d+)?\b", "$1<n>"),
         (r"(^|[^\w<])[-+]?\.\d+(?:[eE][-+]?\d+)?\b", "$1<n>"),
         (r"<n>\.\s*(?:[,\])]|$)", "<n>"),
@@ -72,7 +73,7 @@ mod tests {
 
     #[test]
     fn all_patterns_are_read() {
-        assert_eq!(VARYING.len(), 17);
+        assert_eq!(VARYING.len(), 18);
     }
 
     #[test]

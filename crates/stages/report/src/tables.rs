@@ -20,7 +20,7 @@ const GROUPS: usize = 20;
 /// All tables that have a row.
 pub fn tables(analysis: &Analysis, extent: Extent) -> Vec<Table> {
     let figures = &analysis.figures;
-    let mut all = vec![runs(analysis), rates(figures), pass_at_k(figures), paired(figures)];
+    let mut all = vec![runs(analysis), rates(figures), pass_at_k(figures), paired(figures, extent)];
     all.extend([classes(figures), errors(figures), traits(figures), groups(analysis, extent)]);
     all.extend([matrix(analysis), agreement(figures)]);
     if extent == Extent::Whole {
@@ -94,11 +94,20 @@ fn pass_at_k(figures: &Figures) -> Table {
     table
 }
 
-fn paired(figures: &Figures) -> Table {
+/// Pairs of arms in a short report.
+const PAIRS: usize = 10;
+
+fn paired(figures: &Figures, extent: Extent) -> Table {
     let columns =
         ["one", "other", ">pairs", ">both", ">one only", ">other only", ">McNemar p", "other less one"];
     let mut table = Table::new("paired", "Arms in pairs", &columns);
-    for row in &figures.paired {
+    let mut rows: Vec<&infradev_model::Paired> = figures.paired.iter().collect();
+    let most = if extent == Extent::Short { PAIRS } else { usize::MAX };
+    if rows.len() > most {
+        rows.sort_by(|one, other| one.p.total_cmp(&other.p));
+        table.notes.push(format!("those of the smallest p; {} more in --csv and --json", rows.len() - most));
+    }
+    for row in rows.into_iter().take(most) {
         let numbers = [row.pairs, row.both, row.one_only, row.other_only].map(|number| number.to_string());
         let mut cells = vec![row.one.clone(), row.other.clone()];
         cells.extend(numbers);
