@@ -256,7 +256,7 @@ mod tests {
 
     fn refusal(text: &str) -> String {
         let error = LabelFile::parse("labels.toml", text.as_bytes()).unwrap_err();
-        format!("{error} [{}]", error.hint().unwrap_or_default())
+        format!("{error} [{}]", error.hint.clone().unwrap_or_default())
     }
 
     #[test]
