@@ -105,6 +105,23 @@ pub enum Standing {
     Ungraded,
 }
 
+/// How far a submission comes. A gate that it passes says nothing of those after it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Gates {
+    /// It is a patch that applies.
+    pub applies: bool,
+    /// Some official case of golden's is collected.
+    pub imports: bool,
+    /// Each is.
+    pub collects: bool,
+    /// Each official case passes at the task's smallest world size; none where no record says the sizes.
+    pub smallest_world: Option<bool>,
+    /// Each does at each size.
+    pub official: bool,
+    /// Each case of both suites does.
+    pub resolved: bool,
+}
+
 /// A submission.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AnalysedSubmission {
@@ -124,6 +141,9 @@ pub struct AnalysedSubmission {
     pub suites: SuiteScores,
     /// Whether it passes every official case, as the paper counts "without probes".
     pub official: bool,
+    /// How far it comes, once it is graded and scored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gates: Option<Gates>,
     /// Failing cases in [`Analysis::cases`].
     pub failing: u32,
     /// Seconds of its trials.
@@ -143,6 +163,9 @@ pub struct AnalysedSubmission {
     /// Look-ups that were refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lookups: Option<u64>,
+    /// Whether the skill that it was given came before its model, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skill_opened: Option<bool>,
     /// The run that graded it, else the one that attempted it.
     pub run: String,
 }

@@ -92,6 +92,29 @@ pub struct PassAtK {
     pub estimate: Estimate,
 }
 
+/// How many scored submissions of an arm pass each gate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct GateCount {
+    /// The arm.
+    pub arm: String,
+    /// Scored submissions.
+    pub scored: u32,
+    /// Those that apply.
+    pub applies: u32,
+    /// Those of which some official case is collected.
+    pub imports: u32,
+    /// Those of which each is.
+    pub collects: u32,
+    /// Those that pass each at the smallest world size.
+    pub smallest_world: u32,
+    /// Those of which that is known.
+    pub smallest_world_of: u32,
+    /// Those that pass each at each size.
+    pub official: u32,
+    /// Resolved ones.
+    pub resolved: u32,
+}
+
 /// Two arms on the same tasks and attempts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Paired {
@@ -158,6 +181,8 @@ pub struct Agreement {
 pub struct Figures {
     /// Resolved rates by group.
     pub rates: Vec<Rate>,
+    /// Gates passed by arm.
+    pub gates: Vec<GateCount>,
     /// pass@k by arm.
     pub pass_at_k: Vec<PassAtK>,
     /// Each two arms that share tasks.

@@ -47,7 +47,7 @@ pub use agent::{
 };
 pub use allowance::Allowance;
 pub use analysis::{
-    ANALYSIS_SCHEMA, AnalysedSubmission, Analysis, CaseError, ErrorGroup, RunRead, RunState, Standing,
+    ANALYSIS_SCHEMA, AnalysedSubmission, Analysis, CaseError, ErrorGroup, Gates, RunRead, RunState, Standing,
     TaskFacts,
 };
 pub use attempt_plan::{ATTEMPT_PLAN_SCHEMA, AttemptPlanDocument, Foreseen, PlannedAttempts};
@@ -68,8 +68,8 @@ pub use equivalent::{EQUIVALENT_SCHEMA, EquivalentMutant, EquivalentSpec, ShownM
 pub use error::{Class, Classified};
 pub use eval::{EVAL_SCHEMA, EvalArm, EvalDocument};
 pub use figures::{
-    Agreement, ClassCount, ErrorCount, Estimate, Figures, Grouping, Paired, PassAtK, Proportion, Rate,
-    TraitCount,
+    Agreement, ClassCount, ErrorCount, Estimate, Figures, GateCount, Grouping, Paired, PassAtK, Proportion,
+    Rate, TraitCount,
 };
 pub use format::FormatError;
 pub use label::{ErrorClass, LABELS_SCHEMA, Label, LabelFile, Labelled, LabelledBy, PersonLabel};

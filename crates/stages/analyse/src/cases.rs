@@ -30,6 +30,8 @@ struct Inputs {
 #[derive(Default)]
 pub(crate) struct Judgements {
     found: HashMap<(CaseId, u32), Judgement>,
+    /// World sizes of the trials that were read.
+    pub worlds: Vec<u32>,
     /// Trials without a record that can be read, with what is wrong.
     pub missing: Vec<String>,
 }
@@ -54,6 +56,7 @@ impl Judgements {
     }
 
     fn keep(&mut self, record: Record) {
+        self.worlds.push(record.inputs.world);
         for case in record.cases {
             if let Some(judgement) = case.judgement {
                 self.found.insert((case.case, record.inputs.world), *judgement);

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use infradev_model::{
-    AnalysedSubmission, CaseError, ClassCount, Digest, ErrorClass, ErrorCount, ErrorGroup, Figures, Grouping,
-    Label, Paired, PassAtK, Proportion, Rate, Standing, Suite, TaskFacts, TraitCount, Verdict,
+    AnalysedSubmission, CaseError, ClassCount, Digest, ErrorClass, ErrorCount, ErrorGroup, Figures,
+    GateCount, Gates, Grouping, Label, Paired, PassAtK, Proportion, Rate, Standing, Suite, TaskFacts,
+    TraitCount, Verdict,
 };
 
 use crate::people::agreement;
@@ -23,6 +24,7 @@ impl Counted<'_> {
     pub fn figures(&self) -> Figures {
         Figures {
             rates: self.rates(),
+            gates: self.gates(),
             pass_at_k: self.pass_at_k(),
             paired: self.paired(),
             classes: self.classes(),
@@ -82,6 +84,29 @@ impl Counted<'_> {
             }
         }
         arms
+    }
+
+    fn gates(&self) -> Vec<GateCount> {
+        let count = |arm: &str| {
+            let passed: Vec<Gates> = self
+                .scored()
+                .filter(|submission| submission.arm == arm)
+                .filter_map(|submission| submission.gates)
+                .collect();
+            let those = |is: &dyn Fn(&Gates) -> bool| number(passed.iter().filter(|gates| is(gates)).count());
+            GateCount {
+                arm: arm.to_owned(),
+                scored: number(passed.len()),
+                applies: those(&|gates| gates.applies),
+                imports: those(&|gates| gates.imports),
+                collects: those(&|gates| gates.collects),
+                smallest_world: those(&|gates| gates.smallest_world == Some(true)),
+                smallest_world_of: those(&|gates| gates.smallest_world.is_some()),
+                official: those(&|gates| gates.official),
+                resolved: those(&|gates| gates.resolved),
+            }
+        };
+        self.arms().into_iter().map(count).filter(|count| count.scored > 0).collect()
     }
 
     fn pass_at_k(&self) -> Vec<PassAtK> {

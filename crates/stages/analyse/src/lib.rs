@@ -4,6 +4,7 @@
 mod cases;
 mod error;
 mod figures;
+mod gates;
 mod labelling;
 mod messages;
 mod people;
@@ -68,9 +69,13 @@ pub fn analyse(views: Vec<RunView>, settings: Settings<'_>) -> Result<Analysis, 
     let mut traits: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let mut missing: Vec<String> = Vec::new();
     for entry in &read.entries {
-        let cases = failing(&read, entry, &settings, &mut traits, &mut missing);
+        let judgements = judgements(&read, entry, &mut traits);
+        let cases = failing(entry, &judgements, &settings);
+        missing.extend(judgements.missing);
         let failing = u32::try_from(cases.len()).unwrap_or(u32::MAX);
-        analysis.submissions.push(submission(entry, failing, apart));
+        let mut shown = submission(entry, failing, apart);
+        shown.gates = entry.grade.as_ref().and_then(|grade| gates::gates(grade, &judgements.worlds));
+        analysis.submissions.push(shown);
         analysis.cases.extend(cases);
     }
     if let Some(labels) = settings.labels {
@@ -90,28 +95,29 @@ pub fn analyse(views: Vec<RunView>, settings: Settings<'_>) -> Result<Analysis, 
     Ok(if settings.sealed { analysis } else { shown::public(analysis) })
 }
 
-/// The failing cases of a submission. One that was not run as it stands (it does not apply, is empty, was tampered with, ended in a
-/// fault) has none: what fails there says nothing of its code.
-fn failing(
-    read: &Read,
-    entry: &Entry,
-    settings: &Settings<'_>,
-    traits: &mut BTreeMap<String, BTreeSet<String>>,
-    missing: &mut Vec<String>,
-) -> Vec<CaseError> {
-    let Some(grade) = &entry.grade else { return Vec::new() };
-    let unresolved = grade.verdict == Verdict::Unresolved;
-    let known = traits.contains_key(&grade.task);
-    if !unresolved && (known || grade.verdict != Verdict::Resolved) {
-        return Vec::new();
+/// What trials recorded of probes, where it is needed: for what fails, and once a task for its traits.
+fn judgements(read: &Read, entry: &Entry, traits: &mut BTreeMap<String, BTreeSet<String>>) -> Judgements {
+    let Some(grade) = &entry.grade else { return Judgements::default() };
+    let needed = match grade.verdict {
+        Verdict::Unresolved => true,
+        Verdict::Resolved => !traits.contains_key(&grade.task),
+        _ => false,
+    };
+    if !needed {
+        return Judgements::default();
     }
     let judgements = Judgements::of(grade, entry.grader.and_then(|at| read.graders.get(at)));
     traits.entry(grade.task.clone()).or_default().extend(judgements.traits());
-    missing.extend(judgements.missing.iter().cloned());
-    if !unresolved {
+    judgements
+}
+
+/// The failing cases of a submission. One that was not run as it stands (it does not apply, is empty, was tampered with, ended in a
+/// fault) has none: what fails there says nothing of its code.
+fn failing(entry: &Entry, judgements: &Judgements, settings: &Settings<'_>) -> Vec<CaseError> {
+    let Some(grade) = entry.grade.as_ref().filter(|grade| grade.verdict == Verdict::Unresolved) else {
         return Vec::new();
-    }
-    let case = |failing| cases::case(&entry.run, grade, failing, &judgements, settings.asserted);
+    };
+    let case = |failing| cases::case(&entry.run, grade, failing, judgements, settings.asserted);
     grade.failing.iter().map(case).collect()
 }
 
@@ -135,6 +141,7 @@ fn submission(entry: &Entry, failing: u32, apart: bool) -> AnalysedSubmission {
         verdict: grade.map(|grade| grade.verdict),
         suites,
         official: grade.is_some_and(passes_official),
+        gates: None,
         failing,
         graded_s: grade.map_or(0.0, |grade| grade.wall_s),
         ending: record.map(|record| record.ending),
@@ -142,6 +149,7 @@ fn submission(entry: &Entry, failing: u32, apart: bool) -> AnalysedSubmission {
         agent_s: record.map(|record| record.agent_s),
         usd: record.and_then(|record| record.cost.as_ref()).map(|cost| cost.usd),
         lookups: record.map(|record| record.lookups.iter().map(|lookup| lookup.times).sum()),
+        skill_opened: record.and_then(|record| record.skill.as_ref()?.opened),
         run: entry.run.clone(),
     }
 }

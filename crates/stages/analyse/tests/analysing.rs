@@ -168,6 +168,21 @@ fn verdicts_are_counted_with_and_without_probes_and_faults_apart() {
     assert_eq!(of(Grouping::Arm, "claude"), [(0, 1), (0, 1), (0, 0)]);
     assert_eq!(of(Grouping::Repository, "ada/toy")[0], (1, 4));
     assert_eq!(of(Grouping::Area, "training")[0], (1, 4));
+    let gates: Vec<(&str, [u32; 6])> = analysis
+        .figures
+        .gates
+        .iter()
+        .map(|row| {
+            let counts =
+                [row.scored, row.applies, row.collects, row.smallest_world, row.official, row.resolved];
+            (row.arm.as_str(), counts)
+        })
+        .collect();
+    // What was tampered with applies, and no more is said of it.
+    assert_eq!(
+        gates,
+        [("codex", [2, 2, 2, 2, 2, 1]), ("claude", [1, 1, 1, 0, 0, 0]), ("other", [1, 1, 0, 0, 0, 0])]
+    );
     let pass: Vec<(&str, u32, f64)> =
         analysis.figures.pass_at_k.iter().map(|row| (row.arm.as_str(), row.k, row.estimate.value)).collect();
     assert_eq!(pass, [("codex", 1, 0.5), ("codex", 2, 1.0), ("claude", 1, 0.0), ("other", 1, 0.0)]);

@@ -20,7 +20,8 @@ const GROUPS: usize = 20;
 /// All tables that have a row.
 pub fn tables(analysis: &Analysis, extent: Extent) -> Vec<Table> {
     let figures = &analysis.figures;
-    let mut all = vec![runs(analysis), rates(figures), pass_at_k(figures), paired(figures, extent)];
+    let mut all =
+        vec![runs(analysis), rates(figures), gates(figures), pass_at_k(figures), paired(figures, extent)];
     all.extend([classes(figures), errors(figures), traits(figures), groups(analysis, extent)]);
     all.extend([matrix(analysis), agreement(figures)]);
     if extent == Extent::Whole {
@@ -77,6 +78,30 @@ fn rates(figures: &Figures) -> Table {
     table.notes.push(
         "rejected: submissions that probes reject, of those that pass every official case of a task with probes; shares with \
          Wilson's interval at 95 %; faults, unreached and ungraded ones are in no rate"
+            .to_owned(),
+    );
+    table
+}
+
+fn gates(figures: &Figures) -> Table {
+    let columns =
+        ["arm", ">scored", ">applies", ">imports", ">collects", ">smallest world", ">official", ">resolved"];
+    let mut table = Table::new("gates", "Gates passed", &columns);
+    for row in &figures.gates {
+        let known = if row.smallest_world_of == row.scored {
+            row.smallest_world.to_string()
+        } else {
+            format!("{}/{}", row.smallest_world, row.smallest_world_of)
+        };
+        let [scored, applies, imports, collects] =
+            [row.scored, row.applies, row.imports, row.collects].map(|count| count.to_string());
+        let arm = row.arm.clone();
+        let (official, resolved) = (row.official.to_string(), row.resolved.to_string());
+        table.rows.push(vec![arm, scored, applies, imports, collects, known, official, resolved]);
+    }
+    table.notes.push(
+        "imports: some official case of golden's is collected; collects: each is; then each passes at the smallest world size, at \
+         each size, and with probes"
             .to_owned(),
     );
     table
@@ -255,6 +280,7 @@ fn submissions(analysis: &Analysis) -> Table {
         ">agent s",
         ">usd",
         ">refused look-ups",
+        "skill opened",
         ">graded s",
         "run",
     ];
@@ -281,6 +307,7 @@ fn submissions(analysis: &Analysis) -> Table {
             submission.agent_s.map(|seconds| format!("{seconds:.1}")).unwrap_or_default(),
             submission.usd.map(|usd| format!("{usd:.4}")).unwrap_or_default(),
             submission.lookups.map(|times| times.to_string()).unwrap_or_default(),
+            submission.skill_opened.map(|opened| opened.to_string()).unwrap_or_default(),
             format!("{:.1}", submission.graded_s),
             submission.run.clone(),
         ]);
