@@ -124,6 +124,10 @@ impl RunView {
     /// # Errors
     /// As for a document.
     pub fn trial<T: DeserializeOwned>(&self, key: &str, schema: u32) -> Result<Option<T>, StoreError> {
+        // A key comes from a document that may be another's: it names a folder here and nothing elsewhere.
+        if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Ok(None);
+        }
         versioned(&self.folder.join("trials").join(key).join(RESULT), schema)
     }
 
@@ -299,9 +303,10 @@ impl Runs {
             return Err(StoreError::NoRun { id: id.to_owned(), runs: self.root.clone() });
         };
         let name = path.display().to_string();
-        let run: Run = format::json(&name, &bytes)?;
-        format::schema(&name, run.schema, RUN_SCHEMA)?;
-        Ok((folder, run))
+        // Its version first: of another one, no other key can be trusted to be there.
+        let found: Versioned = format::json(&name, &bytes)?;
+        format::schema(&name, found.schema, RUN_SCHEMA)?;
+        Ok((folder, format::json(&name, &bytes)?))
     }
 }
 
