@@ -18,7 +18,7 @@ pub struct Proportion {
     pub high: f64,
 }
 
-/// An estimate with an interval of 95 % by a bootstrap over tasks.
+/// An estimate with an interval of 95 % by a bootstrap over tasks; of one task both ends are the estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Estimate {
     /// The estimate.

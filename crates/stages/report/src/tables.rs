@@ -113,9 +113,10 @@ fn pass_at_k(figures: &Figures) -> Table {
         let tasks = row.estimate.tasks.to_string();
         table.rows.push(vec![row.arm.clone(), row.k.to_string(), tasks, estimate(row.estimate)]);
     }
-    table
-        .notes
-        .push("unbiased, mean over tasks with at least k attempts; bootstrap over tasks at 95 %".to_owned());
+    table.notes.push(
+        "unbiased, mean over tasks with at least k attempts; bootstrap over tasks at 95 %, of one task none"
+            .to_owned(),
+    );
     table
 }
 

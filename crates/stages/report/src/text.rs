@@ -33,7 +33,10 @@ pub(crate) fn percent(share: Proportion) -> String {
     format!("{:.1} % [{:.0}, {:.0}]", value * 100.0, share.low * 100.0, share.high * 100.0)
 }
 
-/// `0.43 [0.21, 0.65]`
+/// `0.430 [0.21, 0.65]`; of one task no interval, as there is nothing to resample.
 pub(crate) fn estimate(estimate: Estimate) -> String {
+    if estimate.tasks < 2 {
+        return format!("{:.3}", estimate.value);
+    }
     format!("{:.3} [{:.2}, {:.2}]", estimate.value, estimate.low, estimate.high)
 }
