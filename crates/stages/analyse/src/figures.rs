@@ -266,34 +266,37 @@ fn resolved(submission: &AnalysedSubmission) -> bool {
     submission.verdict == Some(Verdict::Resolved)
 }
 
+/// Failing cases of one task, suite, signature and label.
+#[derive(Default)]
+struct Alike<'a> {
+    submissions: BTreeSet<(&'a str, &'a str)>,
+    cases: u32,
+    file: Option<&'a str>,
+}
+
 /// Failing cases of one task, suite, signature and label together, those of most submissions first.
 pub(crate) fn groups(cases: &[CaseError]) -> Vec<ErrorGroup> {
-    let mut found: BTreeMap<
-        (&str, Suite, &str, Option<Label>),
-        (BTreeSet<(&str, &str)>, u32, Option<String>),
-    > = BTreeMap::new();
+    let mut found: BTreeMap<(&str, Suite, &str, Option<Label>), Alike<'_>> = BTreeMap::new();
     for case in cases {
-        let file =
-            case.at.as_ref().map(|at| at.rsplit_once(':').map_or(at.as_str(), |(file, _)| file).to_owned());
         let key = (case.task.as_str(), case.suite, case.signature.as_str(), case.label.label);
-        let (submissions, count, at) = found.entry(key).or_default();
-        submissions.insert((&case.run, &case.submission));
-        *count += 1;
-        *at = at.take().or(file);
+        let alike = found.entry(key).or_default();
+        alike.submissions.insert((&case.run, &case.submission));
+        alike.cases += 1;
+        let file = case.at.as_deref().map(|at| at.rsplit_once(':').map_or(at, |(file, _)| file));
+        alike.file = alike.file.or(file);
     }
-    let group = |((task, suite, signature, label), (submissions, cases, file)): (
-        (&str, Suite, &str, Option<Label>),
-        (BTreeSet<(&str, &str)>, u32, Option<String>),
-    )| ErrorGroup {
-        task: task.to_owned(),
-        suite,
-        file,
-        signature: signature.to_owned(),
-        label,
-        submissions: number(submissions.len()),
-        cases,
-    };
-    let mut groups: Vec<ErrorGroup> = found.into_iter().map(group).collect();
+    let mut groups: Vec<ErrorGroup> = Vec::with_capacity(found.len());
+    for ((task, suite, signature, label), alike) in found {
+        groups.push(ErrorGroup {
+            task: task.to_owned(),
+            suite,
+            file: alike.file.map(str::to_owned),
+            signature: signature.to_owned(),
+            label,
+            submissions: number(alike.submissions.len()),
+            cases: alike.cases,
+        });
+    }
     groups.sort_by_key(|group| std::cmp::Reverse((group.submissions, group.cases)));
     groups
 }

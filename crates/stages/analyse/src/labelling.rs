@@ -59,7 +59,10 @@ impl Seen<'_> {
             "numbers" | "precision" if messages::tells_shapes(detail) => {
                 return ("probe-shape", Some(Label::Shape), format!("{said}: the shapes differ"));
             }
-            "numbers" | "precision" => return self.numerical("probe-declares", kind == "equal", said),
+            "numbers" | "precision" => {
+                let whole = failed.is_some_and(|made| messages::whole(&made.expected));
+                return self.numerical("probe-declares", kind == "equal" && whole, said);
+            }
             "shape" => Label::Shape,
             "state" => Label::State,
             "memory" => Label::Memory,
@@ -78,7 +81,7 @@ impl Seen<'_> {
         let (label, more) = match (self.exact_passes, exactly) {
             (Some(true), _) => (Label::Precision, "; the case's exact inputs pass"),
             (Some(false), _) => (Label::WrongAlgorithm, "; the case's exact inputs fail too"),
-            (None, true) => (Label::WrongAlgorithm, "; it compares exactly"),
+            (None, true) => (Label::WrongAlgorithm, "; it compares whole numbers, which are exact"),
             (None, false) => (Label::Undetermined, "; no exact inputs were tried"),
         };
         (rule, Some(label), said + more)

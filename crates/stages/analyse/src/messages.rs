@@ -141,6 +141,12 @@ pub fn tells_shapes(detail: &str) -> bool {
     detail.contains(": shape (") || detail.contains("expected an array of shape")
 }
 
+/// Whether a judge's text of a value is of whole numbers, by its type or as Python writes them.
+pub fn whole(value: &str) -> bool {
+    let value = value.trim();
+    ["int", "uint", "bool"].iter().any(|kind| value.starts_with(kind)) || numbers(value, "-+,[]() ")
+}
+
 /// A message's first line.
 pub fn first_line(message: &str) -> &str {
     message.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()

@@ -124,6 +124,25 @@ fn what_an_assertion_checks_wins_over_its_message() {
     );
 }
 
+/// What a judge's text of the expected value says of its type decides whether a comparison is exact.
+#[test]
+fn values_of_a_floating_type_that_are_not_equal_may_lack_precision_alone() {
+    let failed = raised(Outcome::Failed, "ExpectationFailed", "got 1", "probes/judge_x.py");
+    let label = |expected: &str| {
+        let mut judgement = judged("numbers", Some(Rejection::Substantive), "equal", "", &[]);
+        judgement.expectations[0].expected = expected.into();
+        let seen = Seen { judgement: Some(&judgement), ..seen(Word::Failed, Some(&failed)) };
+        seen.label().label.map(|label| label.word())
+    };
+    for floating in ["bfloat16[4] [0.5 1.25]", "float32[2, 2] [1. 2. 3. …]", "0.5", "[1.0, 2.0]", "'x'", ""]
+    {
+        assert_eq!(label(floating), Some("numerical/undetermined"), "{floating}");
+    }
+    for whole in ["int64[3] [1 2 3]", "2793", "[1, -2]", "bool[1] [True]"] {
+        assert_eq!(label(whole), Some("numerical/wrong_algorithm"), "{whole}");
+    }
+}
+
 fn judged(
     checks: &str,
     rejection: Option<Rejection>,
