@@ -9,6 +9,7 @@ use infradev_sandbox::Kind;
 pub use crate::cli_agents::{AgentArgs, ArmArgs, AttemptArgs, EvalArgs};
 pub use crate::cli_curate::{CurateArgs, NewArgs};
 pub use crate::cli_env::EnvCommand;
+pub use crate::cli_report::ReportArgs;
 
 /// Grades changes to AI infrastructure with evidence: official tests, and hidden probes observed inside and judged outside.
 #[derive(Debug, Parser)]
@@ -46,6 +47,7 @@ pub enum Command {
     ProbeGaps(ProbeGapsArgs),
     Attempt(AttemptArgs),
     Eval(EvalArgs),
+    Report(ReportArgs),
     /// Try one probe, or list a task's probes
     #[command(subcommand)]
     Probe(ProbeCommand),

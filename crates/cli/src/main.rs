@@ -4,6 +4,7 @@ mod cli;
 mod cli_agents;
 mod cli_curate;
 mod cli_env;
+mod cli_report;
 mod commands;
 mod draft;
 mod files;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
             Command::ProbeGaps(args) => commands::probe_gaps::run(&global, args).await,
             Command::Attempt(args) => commands::attempt::run(&global, args).await,
             Command::Eval(args) => commands::eval::run(&global, args).await,
+            Command::Report(args) => commands::report::run(&global, args),
             Command::Probe(ProbeCommand::Try(args)) => commands::probe::run(&global, args).await,
             Command::Probe(ProbeCommand::List(args)) => commands::probe::list(&global, args).await,
             Command::Curate(args) => commands::curate::run(&global, args),

@@ -3,6 +3,7 @@
 mod acceptance;
 mod agent;
 mod allowance;
+mod analysis;
 pub mod atif;
 mod attempt_plan;
 mod calibration;
@@ -13,8 +14,10 @@ mod digest;
 mod equivalent;
 mod error;
 mod eval;
+mod figures;
 pub mod format;
 mod inside;
+mod label;
 mod lint;
 mod mutant;
 mod pack;
@@ -43,6 +46,10 @@ pub use agent::{
     PromptBy, Wire,
 };
 pub use allowance::Allowance;
+pub use analysis::{
+    ANALYSIS_SCHEMA, AnalysedSubmission, Analysis, CaseError, ErrorGroup, Gates, RunRead, RunState, Standing,
+    TaskFacts,
+};
 pub use attempt_plan::{ATTEMPT_PLAN_SCHEMA, AttemptPlanDocument, Foreseen, PlannedAttempts};
 pub use calibration::{
     CALIBRATION_SCHEMA, CalibratedCase, CalibratedTwin, Calibration, CalibrationKey, Quarantined,
@@ -60,7 +67,12 @@ pub use digest::{Digest, DigestBuilder};
 pub use equivalent::{EQUIVALENT_SCHEMA, EquivalentMutant, EquivalentSpec, ShownMutant};
 pub use error::{Class, Classified};
 pub use eval::{EVAL_SCHEMA, EvalArm, EvalDocument};
+pub use figures::{
+    Agreement, ClassCount, ErrorCount, Estimate, Figures, GateCount, Grouping, Paired, PassAtK, Proportion,
+    Rate, TraitCount,
+};
 pub use format::FormatError;
+pub use label::{ErrorClass, LABELS_SCHEMA, Label, LabelFile, Labelled, LabelledBy, PersonLabel};
 pub use lint::{
     AllowedPassage, CONTRACT_SCHEMA, ContractDocument, ContractFinding, ContractRule, GoldenLine, TouchedName,
 };

@@ -31,6 +31,8 @@ pub fn schemas() -> Vec<(&'static str, String)> {
         ("attempt-plan.schema.json", text(schema_for!(crate::AttemptPlanDocument))),
         ("prices.schema.json", text(schema_for!(crate::PriceTable))),
         ("eval.schema.json", text(schema_for!(crate::EvalDocument))),
+        ("report.schema.json", text(schema_for!(crate::Analysis))),
+        ("labels.schema.json", text(schema_for!(crate::LabelFile))),
         ("rounds.schema.json", text(schema_for!(crate::RoundsDocument))),
         ("curate.schema.json", text(schema_for!(crate::CurationDocument))),
         ("run.schema.json", text(schema_for!(crate::Run))),

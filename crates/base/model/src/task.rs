@@ -25,6 +25,17 @@ pub enum Area {
     Rl,
 }
 
+impl Area {
+    /// The word as it stands in files and tables.
+    pub fn word(self) -> &'static str {
+        match self {
+            Area::Training => "training",
+            Area::Inference => "inference",
+            Area::Rl => "rl",
+        }
+    }
+}
+
 /// What kind of change it is (the paper's §3.1.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -34,6 +45,18 @@ pub enum Kind {
     Performance,
     Refactor,
     Fix,
+}
+
+impl Kind {
+    /// The word as it stands in files and tables.
+    pub fn word(self) -> &'static str {
+        match self {
+            Kind::Feature => "feature",
+            Kind::Performance => "performance",
+            Kind::Refactor => "refactor",
+            Kind::Fix => "fix",
+        }
+    }
 }
 
 /// `task.toml`.

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::analysis::TaskFacts;
 use crate::case::{CaseId, RankOutcome, Word};
 use crate::trial::{Fault, Tampering};
 
@@ -120,6 +121,9 @@ pub struct GradeDocument {
     pub schema: u32,
     /// The run's id.
     pub run: String,
+    /// What a report groups rates by; left out by older versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tasks: Vec<TaskFacts>,
     /// One entry a submission and task.
     pub submissions: Vec<Grade>,
 }

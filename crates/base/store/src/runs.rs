@@ -104,7 +104,33 @@ pub struct RunView {
     pub in_use: bool,
 }
 
+/// The one key that every document of a run has.
+#[derive(Deserialize)]
+struct Versioned {
+    schema: u32,
+}
+
 impl RunView {
+    /// A document of the run, such as `grade.json`; none where it is not there (yet).
+    ///
+    /// # Errors
+    /// One of another schema version, which is named before any other key is looked at, or one that is damaged.
+    pub fn document<T: DeserializeOwned>(&self, name: &str, schema: u32) -> Result<Option<T>, StoreError> {
+        versioned(&self.folder.join(name), schema)
+    }
+
+    /// The record of the finished trial of this key, or a part of it; none where its folder is gone.
+    ///
+    /// # Errors
+    /// As for a document.
+    pub fn trial<T: DeserializeOwned>(&self, key: &str, schema: u32) -> Result<Option<T>, StoreError> {
+        // A key comes from a document that may be another's: it names a folder here and nothing elsewhere.
+        if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Ok(None);
+        }
+        versioned(&self.folder.join("trials").join(key).join(RESULT), schema)
+    }
+
     /// The records of its finished trials that can be read as `R`, in the order of their keys.
     pub fn records<R: DeserializeOwned>(&self) -> Vec<R> {
         let folder = self.folder.join("trials");
@@ -290,10 +316,19 @@ impl Runs {
             return Err(StoreError::NoRun { id: id.to_owned(), runs: self.root.clone() });
         };
         let name = path.display().to_string();
-        let run: Run = format::json(&name, &bytes)?;
-        format::schema(&name, run.schema, RUN_SCHEMA)?;
-        Ok((folder, run))
+        // Its version first: of another one, no other key can be trusted to be there.
+        let found: Versioned = format::json(&name, &bytes)?;
+        format::schema(&name, found.schema, RUN_SCHEMA)?;
+        Ok((folder, format::json(&name, &bytes)?))
     }
+}
+
+fn versioned<T: DeserializeOwned>(path: &Path, schema: u32) -> Result<Option<T>, StoreError> {
+    let Some(bytes) = disk::read_if_there(path)? else { return Ok(None) };
+    let name = path.display().to_string();
+    let found: Versioned = format::json(&name, &bytes)?;
+    format::schema(&name, found.schema, schema)?;
+    Ok(Some(format::json(&name, &bytes)?))
 }
 
 fn holder(folder: &Path) -> Option<u32> {

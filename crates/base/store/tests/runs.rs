@@ -185,6 +185,26 @@ fn an_id_that_is_no_run_is_a_usage_error_and_never_a_path() {
     }
 }
 
+#[test]
+fn a_run_of_another_schema_version_is_told_by_its_version_whatever_else_it_lacks() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir_all(folder.path().join("old")).unwrap();
+    fs::write(folder.path().join("old/run.json"), r#"{"schema": 0, "name": "x"}"#).unwrap();
+    let error = Runs::new(folder.path()).view("old").unwrap_err().to_string();
+    assert!(error.ends_with("key `schema`: version 0 is no longer read; this one reads 1"), "{error}");
+}
+
+#[test]
+fn a_trials_key_names_a_folder_of_its_run_and_nothing_elsewhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let runs = Runs::new(folder.path().join("runs"));
+    let id = runs.create(&plan("a")).unwrap().id().to_owned();
+    fs::create_dir_all(folder.path().join("elsewhere")).unwrap();
+    fs::write(folder.path().join("elsewhere/result.json"), r#"{"schema": 1}"#).unwrap();
+    let found = runs.view(&id).unwrap().trial::<serde_json::Value>("../../../elsewhere", 1).unwrap();
+    assert_eq!(found, None);
+}
+
 fn journal_of(run: &Path) -> PathBuf {
     run.join("journal.jsonl")
 }

@@ -18,6 +18,7 @@ pub mod new_pack;
 pub mod probe;
 pub mod probe_gaps;
 pub mod prompt;
+pub mod report;
 pub mod rounds;
 pub mod run;
 pub mod schema;

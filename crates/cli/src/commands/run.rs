@@ -152,7 +152,7 @@ pub fn show(global: &Global, args: RunShowArgs) -> Result<ExitCode, Failure> {
 }
 
 /// The run whose id is this, or begins so.
-fn complete(runs: &Runs, given: &str) -> Result<String, Failure> {
+pub fn complete(runs: &Runs, given: &str) -> Result<String, Failure> {
     let all = runs.list()?;
     if given == "last" {
         return all.last().cloned().ok_or_else(|| Failure::usage("there are no runs yet"));

@@ -94,7 +94,8 @@ pub async fn run(
         }
     }
     let submissions = grades.into_iter().flatten().collect();
-    Ok(GradeDocument { schema: GRADE_SCHEMA, run: run.id().to_string(), submissions })
+    let tasks = plan.tasks.iter().map(|task| task.public.facts()).collect();
+    Ok(GradeDocument { schema: GRADE_SCHEMA, run: run.id().to_string(), tasks, submissions })
 }
 
 struct TaskGrading<'a> {

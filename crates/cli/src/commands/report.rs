@@ -1,0 +1,102 @@
+//! `infradev report`.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use infradev_analyse::{PeoplesLabels, Settings, analyse};
+use infradev_model::Analysis;
+use infradev_report::{Extent, Table, csv, markdown, plain, tables};
+use infradev_store::{RunView, Runs};
+
+use crate::cli::{Global, ReportArgs};
+use crate::commands::run::complete;
+use crate::files::write_whole;
+use crate::report::{self, Failure};
+use crate::session;
+use crate::tables::{self as shown, middle};
+
+/// Reports on runs.
+pub fn run(global: &Global, args: ReportArgs) -> Result<ExitCode, Failure> {
+    let labels = args.labels.as_deref().map(people).transpose()?;
+    let views = args.runs.iter().map(|given| view(global, given)).collect::<Result<Vec<_>, _>>()?;
+    let settings = Settings { labels: labels.as_ref(), sealed: args.sealed, ..Settings::default() };
+    let analysis = analyse(views, settings)?;
+    if let Some(folder) = &args.csv {
+        write_csv(folder, &tables(&analysis, Extent::Whole))?;
+    }
+    if args.json {
+        report::print_json(&analysis)?;
+    } else if args.markdown {
+        report::print(markdown(&title(&analysis), &tables(&analysis, Extent::Short)))?;
+    } else {
+        report::print(text(&tables(&analysis, Extent::Short)))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A run by its folder, or by its id in the store.
+fn view(global: &Global, given: &str) -> Result<RunView, Failure> {
+    let folder = Path::new(given);
+    if !given.contains('/') {
+        let runs = Runs::new(session::home(global)?.runs());
+        return Ok(runs.view(&complete(&runs, given)?)?);
+    }
+    let whole = folder
+        .canonicalize()
+        .map_err(|error| Failure::usage(format!("there is no run in {given}: {error}")))?;
+    let name = whole.file_name().and_then(|name| name.to_str());
+    let (Some(parent), Some(name)) = (whole.parent(), name) else {
+        return Err(Failure::usage(format!("{given} is no run's folder")));
+    };
+    if !whole.join("run.json").is_file() {
+        let failure = Failure::usage(format!("{given} is no run's folder: it holds no run.json"));
+        return Err(failure.hint("`infradev run list` lists the runs of the store"));
+    }
+    Ok(Runs::new(parent).view(name)?)
+}
+
+fn people(file: &Path) -> Result<PeoplesLabels, Failure> {
+    let bytes = std::fs::read(file)
+        .map_err(|error| Failure::bad_input(format!("cannot read {}: {error}", file.display())))?;
+    Ok(PeoplesLabels::parse(&file.display().to_string(), &bytes)?)
+}
+
+fn title(analysis: &Analysis) -> String {
+    let packs: std::collections::BTreeSet<&str> = analysis.runs.iter().map(|run| run.pack.as_str()).collect();
+    format!("InfraDev: {}", Vec::from_iter(packs).join(", "))
+}
+
+fn write_csv(folder: &Path, tables: &[Table]) -> Result<(), Failure> {
+    for table in tables {
+        let path = folder.join(format!("{}.csv", table.name));
+        let bytes = csv(table)
+            .map_err(|error| Failure::fault(format!("cannot write {}: {error}", path.display())))?;
+        write_whole(&path, &bytes)?;
+    }
+    Ok(())
+}
+
+/// Characters of a cell on a terminal; documents have all of it.
+const CELL: usize = 100;
+
+fn text(tables: &[Table]) -> String {
+    let mut text = String::new();
+    for (at, table) in tables.iter().enumerate() {
+        let bold = anstyle::Style::new().bold();
+        let before = if at > 0 { "\n" } else { "" };
+        let _ = write!(text, "{before}{bold}{}{bold:#}\n\n", plain(&table.title));
+        let header: Vec<&'static str> = table.columns.iter().map(|column| column.name).collect();
+        let right: Vec<usize> =
+            table.columns.iter().enumerate().filter(|(_, column)| column.right).map(|(at, _)| at).collect();
+        let mut drawn = shown::Table::new(&header, &right);
+        for row in &table.rows {
+            drawn.row(row.iter().map(|cell| middle(&plain(cell), CELL).into()).collect());
+        }
+        text.push_str(&drawn.text());
+        for note in &table.notes {
+            let _ = writeln!(text, "  {}", plain(note));
+        }
+    }
+    text
+}
