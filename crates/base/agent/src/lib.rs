@@ -6,6 +6,7 @@
 
 mod disk;
 mod ending;
+mod endpoint;
 mod error;
 mod forbidden;
 mod headers;
@@ -15,12 +16,16 @@ mod install;
 mod known;
 mod log;
 mod meter;
+mod models;
 mod object;
 mod output;
+mod pass;
 mod proxy;
 mod relay;
+mod request;
 mod routes;
 mod run;
+mod secret;
 mod skill;
 mod streams;
 mod tally;

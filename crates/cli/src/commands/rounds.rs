@@ -97,7 +97,7 @@ fn text(document: &RoundsDocument, folder: &Path) -> String {
                 step.ending.word().into(),
                 step.written.len().to_string().into(),
                 step.ignored.len().to_string().into(),
-                (tokens.input + tokens.output).to_string().into(),
+                tokens.sum().to_string().into(),
                 format!("{:.1} s", step.agent_s).into(),
             ]);
         }

@@ -38,7 +38,7 @@ pub fn planned(
             document.attempts += row.attempts - row.done;
             sum.hours += row.foreseen.hours;
             sum.gpu_hours += row.foreseen.gpu_hours;
-            let add = |sum: Option<u64>, more: Option<u64>| Some(sum? + more?);
+            let add = |sum: Option<u64>, more: Option<u64>| Some(sum?.saturating_add(more?));
             sum.tokens_at_most = add(sum.tokens_at_most, row.foreseen.tokens_at_most);
             sum.tokens_likely = add(sum.tokens_likely, row.foreseen.tokens_likely);
             document.planned.push(row);
@@ -85,8 +85,8 @@ fn row(
         foreseen: Foreseen {
             hours,
             gpu_hours: hours * f64::from(spec.gpus),
-            tokens_at_most: none.or(plan.token_budget.map(|budget| budget * times)),
-            tokens_likely: none.or(median.map(|median| median * times)),
+            tokens_at_most: none.or(plan.token_budget.map(|budget| budget.saturating_mul(times))),
+            tokens_likely: none.or(median.map(|median| median.saturating_mul(times))),
         },
     })
 }
@@ -104,7 +104,7 @@ fn likely(
     let alike: Vec<&SubmissionRecord> = earlier.iter().filter(alike).collect();
     let here: Vec<&SubmissionRecord> = alike.iter().filter(|record| record.task == task).copied().collect();
     let chosen = if here.is_empty() { alike } else { here };
-    let used = chosen.iter().map(|record| record.metered.tokens).map(|tokens| tokens.input + tokens.output);
+    let used = chosen.iter().map(|record| record.metered.tokens).map(|tokens| tokens.sum());
     let mut used: Vec<u64> = used.collect();
     used.sort_unstable();
     (used.get(used.len() / 2).copied(), u32::try_from(used.len()).unwrap_or(u32::MAX))

@@ -130,7 +130,7 @@ struct Budget {
 impl Budget {
     fn spend(&mut self, step: &Step) {
         self.time = self.time.saturating_sub(Duration::from_secs_f64(step.agent_s));
-        let used = step.metered.tokens.input + step.metered.tokens.output;
+        let used = step.metered.tokens.sum();
         self.tokens = self.tokens.map(|tokens| tokens.saturating_sub(used));
     }
 
@@ -206,7 +206,7 @@ where
     }
     document.accepted = document.rounds.last().is_some_and(|round| round.accepted);
     let steps = || document.rounds.iter().flat_map(|round| &round.steps);
-    document.tokens = steps().map(|step| step.metered.tokens.input + step.metered.tokens.output).sum();
+    document.tokens = steps().fold(0, |sum: u64, step| sum.saturating_add(step.metered.tokens.sum()));
     document.agent_s = steps().map(|step| step.agent_s).sum();
     if document.accepted {
         document.reasons.clear();
