@@ -17,7 +17,7 @@ use crate::tally::Tally;
 /// Largest request that is passed on, bytes. Those of agents are a few MiB.
 pub(crate) const LARGEST: usize = 32 << 20;
 /// Bytes of requests that are held at once; further ones wait for room.
-const HELD: usize = 4 * LARGEST;
+pub(crate) const HELD: usize = 4 * LARGEST;
 /// In what the room is counted, bytes.
 const UNIT: usize = 1 << 10;
 

@@ -4,7 +4,9 @@ use std::os::unix::net::UnixStream;
 use infradev_model::AgentSpec;
 
 use super::*;
-use crate::request::LARGEST;
+
+mod bounded;
+mod counting;
 
 #[test]
 fn other_hosts_are_known_whichever_way_they_are_asked_for() {
@@ -267,135 +269,6 @@ fn every_answer_of_a_model_is_counted_and_none_is_given_beyond_the_budget() {
     assert_eq!(ground.recorder.asked().len(), 2);
 }
 
-#[test]
-fn a_request_that_is_too_large_is_refused_before_it_is_read_and_stands_on_record() {
-    let ground = Ground::new(None);
-    let mut stream = UnixStream::connect(&ground.proxy.socket).unwrap();
-    // Of the body nothing is sent: its length is enough.
-    write!(stream, "POST /v1/responses HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", LARGEST + 1)
-        .unwrap();
-    let mut status = [0; 12];
-    stream.read_exact(&mut status).unwrap();
-    assert_eq!(&status, b"HTTP/1.1 413");
-    assert_eq!(ground.lookups(), ["POST /v1/responses: the request is larger than 32 MiB"]);
-    let many = format!("{{\"model\":\"m\",\"input\":[{}0]}}", "0,".repeat(1_000_000));
-    assert_eq!(ground.ask("POST /v1/responses", "", many.as_bytes()), 413);
-    assert!(ground.recorder.asked().is_empty());
-}
-
-#[test]
-fn what_does_not_tell_its_length_is_read_within_the_same_bound() {
-    let ground = Ground::new(None);
-    let mut stream = UnixStream::connect(&ground.proxy.socket).unwrap();
-    let head = "POST /v1/responses HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked";
-    write!(stream, "{head}\r\n\r\n2\r\n{{}}\r\n0\r\n\r\n").unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    let mut stream = UnixStream::connect(&ground.proxy.socket).unwrap();
-    let endless = std::thread::spawn({
-        let mut stream = stream.try_clone().unwrap();
-        move || {
-            let _ = write!(stream, "{head}\r\n\r\n");
-            let chunk = [b"100000\r\n".as_slice(), &[b' '; 1 << 20], b"\r\n"].concat();
-            // It ends when the other side does not take any more.
-            while stream.write_all(&chunk).is_ok() {}
-        }
-    });
-    let mut status = [0; 12];
-    stream.read_exact(&mut status).unwrap();
-    assert_eq!(&status, b"HTTP/1.1 413");
-    drop(stream.shutdown(std::net::Shutdown::Both));
-    endless.join().unwrap();
-}
-
-/// Asks for a path that is none, and reads the answer; the connection goes on.
-fn look(stream: &mut UnixStream) {
-    write!(stream, "GET /v1/files HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
-    let mut answer = BufReader::new(stream);
-    let mut line = String::new();
-    let mut length = 0;
-    while line != "\r\n" {
-        line.clear();
-        answer.read_line(&mut line).unwrap();
-        length = line
-            .to_lowercase()
-            .strip_prefix("content-length: ")
-            .map_or(length, |n| n.trim().parse().unwrap());
-    }
-    answer.read_exact(&mut vec![0; length]).unwrap();
-}
-
-#[test]
-fn an_agent_has_a_bounded_number_of_connections_and_further_ones_wait_for_their_turn() {
-    let ground = Ground::new(None);
-    let connect = || UnixStream::connect(&ground.proxy.socket).unwrap();
-    let mut held: Vec<UnixStream> = (0..CONNECTIONS).map(|_| connect()).collect();
-    held.iter_mut().for_each(look);
-    let mut further = connect();
-    write!(further, "GET /v1/files HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
-    // Had it been taken, it would be answered by now: one thread answers all in turn.
-    (0..100).for_each(|_| look(&mut held[0]));
-    further.set_nonblocking(true).unwrap();
-    let nothing = further.read(&mut [0; 1]).unwrap_err();
-    assert_eq!(nothing.kind(), std::io::ErrorKind::WouldBlock);
-    further.set_nonblocking(false).unwrap();
-    held.pop();
-    let mut answer = String::new();
-    further.read_to_string(&mut answer).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
-}
-
-/// `unmetered`, `failed` and input tokens after one request whose answer is read to its end.
-fn counted(answer: &'static str) -> (u64, u64, u64) {
-    let ground = Ground::answered(answer);
-    ground.told("POST /v1/messages", "", b"{}");
-    drop(ground.proxy);
-    let metered = ground.tally.result().0;
-    assert_eq!(metered.requests, 1);
-    (metered.unmetered, metered.failed, metered.tokens.input)
-}
-
-const STREAM: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n\
-    data: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":9,\"output_tokens\":1}}}\n\n\
-    data: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":7}}\n\n";
-const CUT: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 1000\r\n\r\n\
-    data: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":9,\"output_tokens\":1}}}\n\n";
-
-#[test]
-fn an_answer_that_broke_off_lacks_tokens_and_one_that_was_none_does_not() {
-    assert_eq!(counted(STREAM), (0, 0, 9));
-    assert_eq!(counted(CUT), (1, 1, 9), "what came is counted, and known to be too little");
-    assert_eq!(counted("HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\n\r\n"), (0, 1, 0));
-    assert_eq!(counted(""), (1, 1, 0), "it was taken, and nobody knows what became of it");
-    let folder = tempfile::tempdir().unwrap();
-    let log = std::fs::File::create(folder.path().join("requests.jsonl")).unwrap();
-    let tally = Arc::new(Tally::new(log, None, None));
-    let nowhere = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let endpoint = Endpoint::new(&format!("http://{nowhere}"), None).unwrap();
-    let proxy = Proxy::start(Some(endpoint), None, folder.path(), Arc::clone(&tally)).unwrap();
-    let mut stream = UnixStream::connect(&proxy.socket).unwrap();
-    let head = "POST /v1/messages HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 2";
-    write!(stream, "{head}\r\n\r\n{{}}").unwrap();
-    stream.read_to_string(&mut String::new()).unwrap();
-    assert_eq!(tally.result().0.unmetered, 0, "nobody was reached");
-}
-
-#[test]
-fn an_agent_that_goes_or_is_killed_before_its_answer_leaves_a_request_without_tokens() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/v1", listener.local_addr().unwrap());
-    let recorder = Recorder { url, asked: Arc::default() };
-    let Ground { proxy, tally, _folder, .. } = Ground::of(recorder, None, None);
-    let mut stream = UnixStream::connect(&proxy.socket).unwrap();
-    write!(stream, "POST /v1/messages HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{{}}").unwrap();
-    let (endpoint, _) = listener.accept().unwrap();
-    request(&endpoint);
-    drop((stream, proxy));
-    let metered = tally.result().0;
-    assert_eq!((metered.requests, metered.unmetered), (1, 1));
-}
-
 fn agent(helpers: &str) -> AgentSpec {
     let model =
         format!("[model]\nwire = \"openai-responses\"\nbase_url = \"http://a\"\nhelpers = {helpers}\n");
@@ -450,15 +323,4 @@ fn a_key_that_no_header_can_hold_is_refused() {
     let error = Endpoint::new("https://a.example", Some("a\nb".into())).unwrap_err();
     assert!(matches!(error, AgentError::Key { .. }), "{error}");
     assert!(!error.to_string().contains("a\nb"), "{error}");
-}
-
-#[test]
-fn sums_that_an_endpoint_makes_up_stay_at_the_largest_number() {
-    let body = format!("{{\"usage\":{{\"input_tokens\":{0},\"output_tokens\":{0}}}}}", u64::MAX);
-    let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close";
-    let answer = format!("{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
-    let ground = Ground::of(Recorder::saying(answer), None, Some(u64::MAX));
-    let statuses = [0, 1].map(|_| ground.ask("POST /v1/responses", "", b"{}"));
-    assert_eq!(statuses, [200, 403], "the budget is used up by the first");
-    assert_eq!(ground.tally.result().0.tokens.input, u64::MAX);
 }
