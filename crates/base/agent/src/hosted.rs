@@ -1,8 +1,6 @@
 //! Tools that a model's own host would run for an agent, and addresses that it would read for one: they reach what its sandbox
 //! does not.
 
-use std::borrow::Cow;
-
 use crate::object::{Json, Object};
 
 /// Types of tools that an agent itself runs; a tool of any other type is its model's host's.
@@ -176,7 +174,7 @@ const ADDRESSES: [&str; 9] = [
     "videourl",
 ];
 
-fn address<'a>(key: &Cow<'_, str>, value: &'a Json<'_>, top: bool) -> Option<&'a str> {
+fn address<'a>(key: &str, value: &'a Json<'_>, top: bool) -> Option<&'a str> {
     let plain = plain(key);
     if !top && ARGUMENTS.contains(&plain.as_str()) {
         return None;
