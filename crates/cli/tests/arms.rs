@@ -108,6 +108,9 @@ fn a_plan_says_what_is_left_and_what_it_may_cost_and_runs_nothing() {
     let bounded = ground.infradev(&bounded).exits(0).json();
     assert_eq!(bounded["tokens_at_most"], 10_000);
     assert_eq!(bounded.get("tokens_likely"), None, "unknown, not 0");
+    let most = u64::MAX.to_string();
+    let boundless = [&codex[..], &["-k", "3", "--token-budget", &most, "--json"]].concat();
+    assert_eq!(ground.infradev(&boundless).exits(0).json()["tokens_at_most"], u64::MAX);
     assert!(!ground.path().join("home/agents").exists(), "nothing was installed");
     let huge = ["--token-budget", "18446744073709551615", "-k", "3", "--json"];
     let huge = ground.infradev(&[&codex[..], &huge].concat()).exits(0).json();

@@ -33,6 +33,10 @@ pub enum AgentError {
     ModelUnasked { agent: String },
     #[error("no key for {endpoint}: none of {} is set", variables.join(", "))]
     NoKey { endpoint: String, variables: Vec<String> },
+    #[error(
+        "the key for {endpoint} is none that a header can hold: a line's end, a blank or a letter that is not ASCII is in it"
+    )]
+    Key { endpoint: String },
     #[error("`{url}` is no endpoint: {what}")]
     Endpoint { url: String, what: String },
     #[error("agent {agent} runs what --command says, and none was given")]
@@ -111,6 +115,10 @@ impl Classified for AgentError {
             AgentError::NoKey { .. } => {
                 Some("set one of them; it stays on this machine's side of the sandbox".to_owned())
             }
+            AgentError::Key { .. } => Some(
+                "set its variable to the key alone, such as by $(cat FILE), which drops a last line's end"
+                    .to_owned(),
+            ),
             AgentError::Skill { hint, .. } => Some(hint.clone()),
             AgentError::LongPrompt { .. } => {
                 Some("shorten spec.md or the skill, or use an agent that reads its prompt from a file or its input".to_owned())

@@ -2,8 +2,10 @@
 
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 
+use crate::secret::Secret;
+
 /// A request's headers as they are sent on: the placeholder's place is the key's.
-pub(crate) fn sent_on(asked: &HeaderMap, key: Option<&str>) -> HeaderMap {
+pub(crate) fn sent_on(asked: &HeaderMap, key: Option<&Secret>) -> HeaderMap {
     let mut sent = HeaderMap::new();
     let dropped = [
         header::HOST,
@@ -24,22 +26,10 @@ pub(crate) fn sent_on(asked: &HeaderMap, key: Option<&str>) -> HeaderMap {
     }
     // The meter reads the answer as it passes.
     sent.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-    if let Some(key) = key {
-        let secret = |text: String| {
-            HeaderValue::from_str(&text).ok().map(|mut value| {
-                value.set_sensitive(true);
-                value
-            })
-        };
-        for name in KEY_HEADERS {
-            if let Some(value) = secret(key.to_owned()).filter(|_| asked.contains_key(&name)) {
-                sent.insert(name, value);
-            }
-        }
-        if let Some(value) =
-            secret(format!("Bearer {key}")).filter(|_| asked.contains_key(header::AUTHORIZATION))
-        {
-            sent.insert(header::AUTHORIZATION, value);
+    let bears = KEY_HEADERS.map(|name| (name, "")).into_iter().chain([(header::AUTHORIZATION, "Bearer ")]);
+    for (name, before) in bears.filter(|(name, _)| asked.contains_key(name)) {
+        if let Some(value) = key.and_then(|key| key.header(before)) {
+            sent.insert(name, value);
         }
     }
     sent
@@ -65,10 +55,14 @@ fn hop_by_hop(name: &HeaderName) -> bool {
     *name == header::TRANSFER_ENCODING || names.contains(&name.as_str())
 }
 
-/// An answer's headers as the agent is given them.
-pub(crate) fn passed_back(headers: &HeaderMap) -> HeaderMap {
+/// An answer's headers as the agent is given them, without the key.
+pub(crate) fn passed_back(headers: &HeaderMap, key: Option<&Secret>) -> HeaderMap {
     let kept = headers.iter().filter(|(name, _)| !hop_by_hop(name) && *name != header::SET_COOKIE);
-    kept.map(|(name, value)| (name.clone(), value.clone())).collect()
+    let struck = |value: &HeaderValue| {
+        let struck = key.and_then(|key| key.struck(value.as_bytes()));
+        struck.and_then(|value| HeaderValue::from_bytes(&value).ok()).unwrap_or_else(|| value.clone())
+    };
+    kept.map(|(name, value)| (name.clone(), struck(value))).collect()
 }
 
 #[cfg(test)]
@@ -82,7 +76,7 @@ mod tests {
         asked.insert("x-api-key", HeaderValue::from_static(PLACEHOLDER_KEY));
         asked.insert("x-goog-api-key", HeaderValue::from_static(PLACEHOLDER_KEY));
         asked.insert(header::CONNECTION, HeaderValue::from_static("close"));
-        let sent = sent_on(&asked, Some("real"));
+        let sent = sent_on(&asked, Secret::new("real".to_owned()).as_ref());
         assert!(sent["x-api-key"] == "real" && sent["x-goog-api-key"] == "real");
         assert!(!sent.contains_key(header::AUTHORIZATION) && !sent.contains_key(header::CONNECTION));
         assert!(!sent_on(&asked, None).contains_key("x-api-key"), "no key, no placeholder either");

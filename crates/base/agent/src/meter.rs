@@ -11,6 +11,8 @@ const LONGEST: usize = 32 << 20;
 pub(crate) struct Found {
     /// Tokens; none where it said nothing of them.
     pub tokens: Option<Tokens>,
+    /// Nothing that it may say of them is to come.
+    pub done: bool,
     /// The model would not go on.
     pub refused: bool,
     /// An error that came in a stream that had begun well.
@@ -25,13 +27,15 @@ pub(crate) struct Reader {
     held: Vec<u8>,
     /// What is held is longer than is looked into.
     too_long: bool,
+    /// A choice of a chat came to its end.
+    finished: bool,
     found: Found,
 }
 
 impl Reader {
     pub(crate) fn new(wire: Wire, content_type: &str) -> Reader {
         let stream = content_type.starts_with("text/event-stream");
-        Reader { wire, stream, held: Vec::new(), too_long: false, found: Found::default() }
+        Reader { wire, stream, held: Vec::new(), too_long: false, finished: false, found: Found::default() }
     }
 
     /// Takes the next bytes.
@@ -51,6 +55,7 @@ impl Reader {
         if self.stream {
             self.line();
         } else if let (false, Ok(answer)) = (self.too_long, serde_json::from_slice::<Value>(&self.held)) {
+            self.found.done = true;
             self.whole(&answer);
         }
         std::mem::take(&mut self.found)
@@ -72,6 +77,7 @@ impl Reader {
         }
         let Some(data) = line.strip_prefix(b"data:") else { return };
         // `[DONE]`, and whatever is no JSON, says nothing of tokens.
+        self.found.done |= data.trim_ascii() == b"[DONE]";
         if let Ok(event) = serde_json::from_slice::<Value>(data.trim_ascii()) {
             self.event(&event);
         }
@@ -86,11 +92,26 @@ impl Reader {
                 self.anthropic(&event["message"]);
                 self.anthropic(event);
                 self.found.refused |= event["delta"]["stop_reason"] == "refusal";
+                let last = event["type"] == "message_delta" && event["usage"]["output_tokens"].is_u64();
+                self.found.done |= last || event["type"] == "message_stop";
             }
             // `response.completed`, `.incomplete` and `.failed` hold the whole answer.
-            Wire::OpenaiResponses => self.responses(&event["response"]),
-            Wire::OpenaiChat => self.chat(event),
-            Wire::GeminiGenerate => self.gemini(event),
+            Wire::OpenaiResponses => {
+                self.responses(&event["response"]);
+                self.found.done |= self.found.tokens.is_some();
+            }
+            // Some servers tell the sum so far with each part; the last ones have no choices, or come after the choice's end.
+            Wire::OpenaiChat => {
+                self.chat(event);
+                let choices = event["choices"].as_array();
+                self.finished |= event["choices"][0]["finish_reason"].is_string();
+                let last = self.finished || choices.is_some_and(Vec::is_empty);
+                self.found.done |= last && event["usage"].is_object();
+            }
+            Wire::GeminiGenerate => {
+                self.gemini(event);
+                self.found.done |= event["candidates"][0]["finishReason"].is_string();
+            }
         }
     }
 
@@ -120,7 +141,7 @@ impl Reader {
             [told("input_tokens"), told("cache_creation_input_tokens"), told("cache_read_input_tokens")];
         // The last event of a stream may tell of the answer alone.
         if parts[0].is_some_and(|count| count > 0) || tokens.input == 0 {
-            tokens.input = parts.iter().flatten().sum();
+            tokens.input = parts.iter().flatten().fold(0, |sum, part| sum.saturating_add(*part));
             tokens.cached = parts[2].unwrap_or(0);
             tokens.written = parts[1].unwrap_or(0);
         }
@@ -159,10 +180,11 @@ impl Reader {
         if usage.is_object() {
             let reasoning = count(&usage["thoughtsTokenCount"]);
             self.found.tokens = Some(Tokens {
-                input: count(&usage["promptTokenCount"]) + count(&usage["toolUsePromptTokenCount"]),
+                input: count(&usage["promptTokenCount"])
+                    .saturating_add(count(&usage["toolUsePromptTokenCount"])),
                 cached: count(&usage["cachedContentTokenCount"]),
                 written: 0,
-                output: count(&usage["candidatesTokenCount"]) + reasoning,
+                output: count(&usage["candidatesTokenCount"]).saturating_add(reasoning),
                 reasoning,
             });
         }

@@ -18,6 +18,7 @@ use crate::ending::{judge, timed_out, trouble};
 use crate::error::AgentError;
 use crate::inside::{sandbox, skill_by};
 use crate::install::Installed;
+use crate::models::Models;
 use crate::output::Said;
 use crate::proxy::{Endpoint, Proxy};
 use crate::relay::Told;
@@ -138,7 +139,8 @@ pub async fn run(spec: RunSpec<'_>) -> Result<RunEnd, AgentError> {
     let sign = sign.and_then(|skill| Sign::of(&skill.text, spec.prompt));
     let knows = sign.is_some() && spec.endpoint.is_some();
     let tally = Arc::new(Tally::new(log, spec.token_budget, sign));
-    let proxy = Proxy::start(spec.endpoint.clone(), spec.scratch, Arc::clone(&tally))?;
+    let models = Models::of(agent, spec.model);
+    let proxy = Proxy::start(spec.endpoint.clone(), models, spec.scratch, Arc::clone(&tally))?;
     // A host uid of its own, where the machine grants one: what it leaves on the disk is then not root's.
     let uids = match infradev_sandbox::uid_separation_granted() {
         true => Some(UidLease::acquire(&LockFolder::machine()?)?),

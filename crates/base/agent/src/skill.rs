@@ -5,9 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
 use infradev_model::{Digest, DigestBuilder, SkillText};
-use serde_json::Value;
 
 use crate::error::AgentError;
+use crate::object::Object;
 
 /// The file that makes a folder a skill.
 const ENTRY: &str = "SKILL.md";
@@ -192,21 +192,11 @@ impl Sign {
     }
 
     /// Whether a request shows the model the skill's body, or a good part of it.
-    pub(crate) fn stands_in(&self, asked: &Value) -> bool {
+    pub(crate) fn stands_in(&self, asked: &Object<'_>) -> bool {
         let mut left: Vec<&str> = self.lines.iter().map(String::as_str).collect();
         let wanted = left.len().saturating_sub(ENOUGH.min(left.len()));
-        strike(asked, &mut left);
+        asked.texts(&mut |text| left.retain(|line| !text.contains(*line)));
         left.len() <= wanted
-    }
-}
-
-/// Strikes out the lines that stand in a text of the value.
-fn strike(value: &Value, left: &mut Vec<&str>) {
-    match value {
-        Value::String(text) => left.retain(|line| !text.contains(*line)),
-        Value::Array(values) => values.iter().for_each(|value| strike(value, left)),
-        Value::Object(values) => values.values().for_each(|value| strike(value, left)),
-        _ => {}
     }
 }
 
@@ -279,7 +269,10 @@ mod tests {
     fn a_skill_is_known_by_lines_of_its_body_alone() {
         let text = skill(|_| ()).unwrap().text;
         let sign = Sign::of(&text, "Say what you saw.").unwrap();
-        let shown = |text: &str| sign.stands_in(&json!({"messages": [{"content": [{"text": text}]}]}));
+        let shown = |text: &str| {
+            let asked = json!({"messages": [{"content": [{"text": text}]}]}).to_string();
+            sign.stands_in(&Object::read(&asked).unwrap())
+        };
         assert!(!shown(&text.description) && !shown("Say what you saw."));
         assert!(!shown("First look at the loopback's bytes."), "one line may stand elsewhere");
         assert!(shown(

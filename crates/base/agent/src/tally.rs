@@ -5,12 +5,13 @@ use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use infradev_model::{Lookup, Metered, Tokens, Wire};
+use infradev_model::{Lookup, Metered, ModelMetered, Tokens, Wire};
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::Notify;
 
-use crate::meter::{Reader, message};
+use crate::meter::{Found, Reader, message};
+use crate::object::Object;
 use crate::skill::Sign;
 
 /// Different lookups that are kept; of more, only the first ones.
@@ -71,6 +72,8 @@ struct Line<'a> {
     took_s: f64,
     method: &'a str,
     path: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -133,6 +136,7 @@ impl Tally {
             took_s: 0.0,
             method,
             path: &target,
+            model: None,
             status: Some(status),
             tokens: None,
             error: None,
@@ -140,7 +144,7 @@ impl Tally {
     }
 
     /// Looks at what the model is about to be asked.
-    pub(crate) fn asked(&self, asked: &Value) {
+    pub(crate) fn asked(&self, asked: &Object<'_>) {
         let Some(sign) = &self.sign else { return };
         if self.opened_s().is_none() && sign.stands_in(asked) {
             self.seen().opened_s = Some(self.seconds());
@@ -160,13 +164,14 @@ impl Tally {
     /// A request that is neither passed on nor a lookup.
     pub(crate) fn note(&self, method: &str, path: &str, status: u16) {
         let at_s = self.seconds();
-        let line = Line { at_s, took_s: 0.0, method, path, status: Some(status), tokens: None, error: None };
+        let (took_s, status) = (0.0, Some(status));
+        let line = Line { at_s, took_s, method, path, model: None, status, tokens: None, error: None };
         self.seen().write(&line);
     }
 
     pub(crate) fn over_budget(&self) -> bool {
-        let tokens = self.seen().metered.tokens;
-        self.budget.is_some_and(|budget| tokens.input + tokens.output >= budget)
+        let used = self.seen().metered.tokens.all();
+        self.budget.is_some_and(|budget| used >= budget)
     }
 
     /// All of it so far.
@@ -201,6 +206,17 @@ impl Seen {
     }
 }
 
+/// Counts a request for a model.
+fn of_model(metered: &mut Metered, model: &str, tokens: Tokens) {
+    let known = metered.models.iter().position(|known| known.model == model);
+    let at = known.unwrap_or_else(|| {
+        metered.models.push(ModelMetered { model: model.to_owned(), ..ModelMetered::default() });
+        metered.models.len() - 1
+    });
+    metered.models[at].requests += 1;
+    metered.models[at].tokens += tokens;
+}
+
 /// One request that is passed on. Dropped, it is over and counted.
 #[derive(Debug)]
 pub(crate) struct Answer {
@@ -209,6 +225,13 @@ pub(crate) struct Answer {
     method: String,
     path: String,
     wire: Option<Wire>,
+    model: Option<String>,
+    /// Whether the endpoint may have begun to answer.
+    begun_there: bool,
+    /// Bytes of the answer's body: that came, and that are to come where the endpoint said so.
+    bytes: (u64, Option<u64>),
+    /// The body's end was seen.
+    ended: bool,
     status: Option<u16>,
     reader: Option<Reader>,
     excerpt: Vec<u8>,
@@ -217,7 +240,13 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    pub(crate) fn begin(tally: Arc<Tally>, method: &str, path: &str, wire: Option<Wire>) -> Answer {
+    pub(crate) fn begin(
+        tally: Arc<Tally>,
+        method: &str,
+        path: &str,
+        wire: Option<Wire>,
+        model: Option<String>,
+    ) -> Answer {
         let begun = tally.seconds();
         Answer {
             tally,
@@ -225,6 +254,10 @@ impl Answer {
             method: method.to_owned(),
             path: path.to_owned(),
             wire,
+            model,
+            begun_there: true,
+            bytes: (0, None),
+            ended: false,
             status: None,
             reader: None,
             excerpt: Vec::new(),
@@ -233,7 +266,9 @@ impl Answer {
         }
     }
 
-    pub(crate) fn unreachable(&mut self, why: &str) {
+    /// The endpoint was not reached, or broke off after it had begun.
+    pub(crate) fn unreachable(&mut self, why: &str, begun: bool) {
+        self.begun_there = begun;
         self.failure = Some(Last::Unreachable(why.to_owned()));
     }
 
@@ -249,7 +284,27 @@ impl Answer {
         self.retry_after = wait;
     }
 
+    /// How long the answer's body is to be, where the endpoint says so.
+    pub(crate) fn expected(&mut self, bytes: Option<u64>) {
+        self.bytes.1 = bytes;
+    }
+
+    /// The answer's body came to its end.
+    pub(crate) fn ended(&mut self) {
+        self.ended = true;
+    }
+
+    /// Whether tokens are missing in what the answer said of them: it is none that the endpoint sent instead, and it said nothing,
+    /// or was broken off before its last word.
+    fn lacks_tokens(&self, found: &Found) -> bool {
+        let sent_away = self.status.is_some_and(|status| !(200..300).contains(&status));
+        let whole =
+            found.done || (found.error.is_none() && (self.ended || Some(self.bytes.0) == self.bytes.1));
+        self.begun_there && !sent_away && (found.tokens.is_none() || !whole)
+    }
+
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
+        self.bytes.0 += bytes.len() as u64;
         match &mut self.reader {
             Some(reader) => reader.feed(bytes),
             None => {
@@ -271,6 +326,7 @@ impl Answer {
 impl Drop for Answer {
     fn drop(&mut self) {
         let found = self.reader.as_mut().map(Reader::finish).unwrap_or_default();
+        let lacks = self.lacks_tokens(&found);
         let last = match (self.failure.take(), self.status) {
             (Some(failure), _) => failure,
             (None, Some(status)) if !(200..300).contains(&status) => Last::Status(status, self.said()),
@@ -297,10 +353,10 @@ impl Drop for Answer {
             if matches!(last, Last::Status(..) | Last::Unreachable(_)) {
                 metered.failed += 1;
             }
-            match found.tokens {
-                Some(tokens) => metered.tokens += tokens,
-                None if matches!(last, Last::Answered | Last::Refused) => metered.unmetered += 1,
-                None => {}
+            metered.unmetered += u64::from(lacks);
+            metered.tokens += found.tokens.unwrap_or_default();
+            if let Some(model) = &self.model {
+                of_model(metered, model, found.tokens.unwrap_or_default());
             }
             if last != Last::None {
                 seen.retry_after = self.retry_after.filter(|_| matches!(last, Last::Status(..)));
@@ -313,6 +369,7 @@ impl Drop for Answer {
             took_s: now - self.begun,
             method: &self.method,
             path: &self.path,
+            model: self.model.as_deref(),
             status: self.status,
             tokens: found.tokens,
             error: error.as_deref(),

@@ -146,6 +146,9 @@ pub struct AgentModel {
     /// Variables of the host of which the first that is set holds the key. It never reaches the agent.
     #[serde(default)]
     pub key_env: Vec<String>,
+    /// Models that it may ask beside the one that it is given. Others are refused: a record is of the model that it names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub helpers: Vec<String>,
 }
 
 /// Where an agent looks for skills.

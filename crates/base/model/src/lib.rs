@@ -88,8 +88,8 @@ pub use shards::ShardError;
 pub use shown::{ShownContract, ShownValue, shown_parts};
 pub use skill::{SkillBy, SkillText, SkillUsed};
 pub use submission::{
-    AgentUsed, AttemptDocument, Ending, Lookup, Metered, SUBMISSION_SCHEMA, SkippedFile, SubmissionRecord,
-    Tokens, TokensOff, TrajectoryReport,
+    AgentUsed, AttemptDocument, Ending, Lookup, Metered, ModelMetered, SUBMISSION_SCHEMA, SkippedFile,
+    SubmissionRecord, Tokens, TokensOff, TrajectoryReport,
 };
 pub use synthesis::{
     Fate, Gap, GapMutant, GapsDocument, GoldenControl, MutantRecord, PassedOver, RejectedBy, RewriteRecord,

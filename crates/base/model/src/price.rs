@@ -57,7 +57,7 @@ pub struct Cost {
     pub prices: String,
     /// Where they were read.
     pub source: String,
-    /// Whether answers that told no tokens are missing in it.
+    /// Whether tokens are missing in it, of requests that told none or not all.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub at_least: bool,
 }
@@ -111,7 +111,13 @@ impl PriceTable {
 impl Price {
     /// What was counted costs this much.
     pub fn cost(&self, metered: &Metered) -> Cost {
-        let Tokens { input, cached, written, output, .. } = metered.tokens;
+        let (prices, source) = (self.date.clone(), self.source.clone());
+        Cost { usd: self.usd(&metered.tokens), prices, source, at_least: metered.unmetered > 0 }
+    }
+
+    /// US dollars for tokens.
+    pub fn usd(&self, tokens: &Tokens) -> f64 {
+        let Tokens { input, cached, written, output, .. } = *tokens;
         let plain = input.saturating_sub(cached).saturating_sub(written);
         let parts = [
             (plain, self.input),
@@ -119,9 +125,7 @@ impl Price {
             (written, self.cache_write.unwrap_or(self.input)),
             (output, self.output),
         ];
-        let usd = parts.iter().map(|(count, rate)| *count as f64 * rate).sum::<f64>() / 1e6;
-        let (prices, source) = (self.date.clone(), self.source.clone());
-        Cost { usd, prices, source, at_least: metered.unmetered > 0 }
+        parts.iter().map(|(count, rate)| *count as f64 * rate).sum::<f64>() / 1e6
     }
 }
 

@@ -66,6 +66,7 @@ pub struct Tokens {
     pub reasoning: u64,
 }
 
+/// Sums stay at the largest number: an endpoint may say anything.
 impl std::ops::AddAssign for Tokens {
     fn add_assign(&mut self, more: Tokens) {
         self.input = self.input.saturating_add(more.input);
@@ -109,21 +110,37 @@ pub struct Metered {
     pub requests: u64,
     /// Of them, those that the endpoint answered with an error or not at all.
     pub failed: u64,
-    /// Of them, answers without a word on tokens: `tokens` is then a lower bound.
+    /// Of them, those that the endpoint began to answer and that told no tokens, or broke off before they had told all: `tokens` is
+    /// then a lower bound.
     pub unmetered: u64,
     /// Tokens of all answers.
     pub tokens: Tokens,
     /// What was spoken.
     #[serde(default)]
     pub wires: Vec<Wire>,
+    /// The same by the models that were asked, in the order of their first answers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub models: Vec<ModelMetered>,
+}
+
+/// What was asked of one model.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ModelMetered {
+    /// Its name, as it was asked.
+    pub model: String,
+    /// Requests for its answers.
+    pub requests: u64,
+    /// Tokens of its answers.
+    pub tokens: Tokens,
 }
 
 /// Something that the agent asked for and did not get: an attempt to look things up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Lookup {
-    /// `CONNECT`, `GET`, …; `hosted tool` where it asked the model's own host to search.
+    /// `CONNECT`, `GET`, …; `hosted tool` where it asked the model's own host to search, `hosted url` where that was to read
+    /// something, `model` where it asked another model.
     pub method: String,
-    /// Host and port, a url, or the tool's type.
+    /// Host and port, a url, the tool's type, or the model's name.
     pub target: String,
     /// How often.
     pub times: u64,

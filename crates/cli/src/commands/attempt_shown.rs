@@ -100,7 +100,7 @@ pub fn details(document: &AttemptDocument) -> String {
             });
         }
         if record.metered.unmetered > 0 {
-            said.push(format!("{} answers told no tokens", record.metered.unmetered));
+            said.push(format!("{} requests told no tokens, or not all", record.metered.unmetered));
         }
         if !said.is_empty() {
             let _ = write!(text, "\n{} · {}: {}\n", record.task, record.submission, record.ending.word());

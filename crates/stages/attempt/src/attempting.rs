@@ -87,8 +87,16 @@ impl AttemptPlan {
     fn cost(&self, arm: &AttemptArm, metered: &Metered) -> Option<Cost> {
         let model = arm.model.as_deref()?;
         let host = self.endpoint.as_ref().and_then(Endpoint::host);
-        let price = self.prices.iter().find_map(|table| table.price(model, host))?;
-        Some(price.cost(metered))
+        let price = |model: &str| self.prices.iter().find_map(|table| table.price(model, host));
+        let own = price(model)?;
+        let mut cost = own.cost(metered);
+        // A helper has its own price; whatever else was asked is the arm's model, as its provider or its program names it.
+        let helpers = self.agent.spec.model.iter().flat_map(|model| &model.helpers);
+        let helpers: Vec<&String> = helpers.filter(|helper| *helper != model).collect();
+        for asked in metered.models.iter().filter(|asked| helpers.contains(&&asked.model)) {
+            cost.usd += price(&asked.model)?.usd(&asked.tokens) - own.usd(&asked.tokens);
+        }
+        Some(cost)
     }
 
     /// The name under which an attempt is graded.

@@ -1,7 +1,12 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 
+use infradev_model::AgentSpec;
+
 use super::*;
+
+mod bounded;
+mod counting;
 
 #[test]
 fn other_hosts_are_known_whichever_way_they_are_asked_for() {
@@ -19,7 +24,7 @@ fn a_tunnel_to_the_proxy_itself_leads_to_the_proxy_and_one_elsewhere_nowhere() {
     let folder = tempfile::tempdir().unwrap();
     let log = std::fs::File::create(folder.path().join("requests.jsonl")).unwrap();
     let tally = Arc::new(Tally::new(log, None, None));
-    let proxy = Proxy::start(None, folder.path(), Arc::clone(&tally)).unwrap();
+    let proxy = Proxy::start(None, None, folder.path(), Arc::clone(&tally)).unwrap();
     let asked = |target: &str| {
         let mut stream = UnixStream::connect(&proxy.socket).unwrap();
         write!(stream, "CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n").unwrap();
@@ -60,7 +65,7 @@ fn how_long_an_endpoint_asks_to_be_left_alone_is_kept_as_long_as_it_is_its_last_
     let log = std::fs::File::create(folder.path().join("requests.jsonl")).unwrap();
     let tally = Arc::new(Tally::new(log, None, None));
     let endpoint = Endpoint::new(&url, None).unwrap();
-    let proxy = Proxy::start(Some(endpoint), folder.path(), Arc::clone(&tally)).unwrap();
+    let proxy = Proxy::start(Some(endpoint), None, folder.path(), Arc::clone(&tally)).unwrap();
     let ask = || {
         let mut stream = UnixStream::connect(&proxy.socket).unwrap();
         let head = "POST /v1/messages HTTP/1.1\r\nHost: a\r\nConnection: close\r\n";
@@ -82,6 +87,8 @@ fn an_endpoint_is_a_plain_url_and_its_path_is_the_agents_too() {
     }
 }
 
+const KEY: &str = "the-real-key";
+
 /// An endpoint that keeps what it was asked: the first line, the headers in lower case, the body.
 struct Recorder {
     url: String,
@@ -91,6 +98,13 @@ struct Recorder {
 impl Recorder {
     /// Answers each request with 7 tokens of OpenAI's responses, as long as the test's process is there.
     fn start() -> Recorder {
+        let body = r#"{"usage":{"input_tokens":5,"output_tokens":2}}"#;
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close";
+        Recorder::saying(format!("{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len()))
+    }
+
+    /// Answers each with these bytes, and closes.
+    fn saying(answer: String) -> Recorder {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
         let asked = Arc::new(std::sync::Mutex::new(Vec::new()));
@@ -98,9 +112,7 @@ impl Recorder {
         std::thread::spawn(move || {
             for mut stream in listener.incoming().flatten() {
                 kept.lock().unwrap().push(request(&stream));
-                let body = r#"{"usage":{"input_tokens":5,"output_tokens":2}}"#;
-                let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close";
-                let _ = write!(stream, "{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+                let _ = stream.write_all(answer.as_bytes());
             }
         });
         Recorder { url, asked }
@@ -136,17 +148,30 @@ struct Ground {
 
 impl Ground {
     fn new(budget: Option<u64>) -> Ground {
-        let recorder = Recorder::start();
+        Ground::of(Recorder::start(), None, budget)
+    }
+
+    /// One whose endpoint answers each request with these bytes.
+    fn answered(answer: &'static str) -> Ground {
+        Ground::of(Recorder::saying(answer.to_owned()), None, None)
+    }
+
+    fn of(recorder: Recorder, models: Option<Models>, budget: Option<u64>) -> Ground {
         let folder = tempfile::tempdir().unwrap();
         let log = std::fs::File::create(folder.path().join("requests.jsonl")).unwrap();
         let tally = Arc::new(Tally::new(log, budget, None));
-        let endpoint = Endpoint::new(&recorder.url, Some("real".into())).unwrap();
-        let proxy = Proxy::start(Some(endpoint), folder.path(), Arc::clone(&tally)).unwrap();
+        let endpoint = Endpoint::new(&recorder.url, Some(KEY.into())).unwrap();
+        let proxy = Proxy::start(Some(endpoint), models, folder.path(), Arc::clone(&tally)).unwrap();
         Ground { recorder, proxy, tally, _folder: folder }
     }
 
     /// The status of the answer, which is read to its end.
     fn ask(&self, first: &str, headers: &str, body: &[u8]) -> u16 {
+        self.told(first, headers, body)[9..12].parse().unwrap()
+    }
+
+    /// The answer, head and body.
+    fn told(&self, first: &str, headers: &str, body: &[u8]) -> String {
         let mut stream = UnixStream::connect(&self.proxy.socket).unwrap();
         let fixed = "Host: a\r\nAuthorization: Bearer placeholder\r\nConnection: close";
         let length = body.len();
@@ -155,7 +180,7 @@ impl Ground {
         stream.write_all(&[head.as_bytes(), body].concat()).unwrap();
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);
-        String::from_utf8_lossy(&answer)[9..12].parse().unwrap()
+        String::from_utf8(answer).unwrap()
     }
 
     fn lookups(&self) -> Vec<String> {
@@ -221,7 +246,7 @@ fn what_is_sent_on_is_what_was_read_and_no_more() {
     assert_eq!(first, "POST /v1/responses?a=%2f.. HTTP/1.1");
     assert_eq!(body, r#"{"model":"m","tools":[{"type":"function","name":"shell"}],"input":[]}"#);
     assert!(headers.contains("content-type: application/json\r\n"), "{headers}");
-    assert!(headers.contains("authorization: bearer real\r\n"), "{headers}");
+    assert!(headers.contains("authorization: bearer the-real-key\r\n"), "{headers}");
     assert!(!headers.contains("override") && !headers.contains("utf-16"), "{headers}");
     assert!(ground.lookups().contains(&"hosted tool web_search".to_owned()));
     assert_eq!(ground.ask("GET /v1/models?limit=2", "", b"{}"), 200);
@@ -242,4 +267,60 @@ fn every_answer_of_a_model_is_counted_and_none_is_given_beyond_the_budget() {
     let metered = ground.tally.result().0;
     assert_eq!((metered.requests, metered.tokens.input, metered.tokens.output), (2, 10, 4));
     assert_eq!(ground.recorder.asked().len(), 2);
+}
+
+fn agent(helpers: &str) -> AgentSpec {
+    let model =
+        format!("[model]\nwire = \"openai-responses\"\nbase_url = \"http://a\"\nhelpers = {helpers}\n");
+    let text = format!("schema = 1\nname = \"mine\"\nversion = \"1\"\n{model}[run]\ncommand = [\"mine\"]\n");
+    AgentSpec::parse("mine.toml", text.as_bytes()).unwrap()
+}
+
+#[test]
+fn each_model_is_counted_by_its_name_and_one_that_is_not_the_attempts_is_refused() {
+    let models = Models::of(&agent("[\"small\"]"), Some("ok"));
+    let ground = Ground::of(Recorder::start(), models, None);
+    let ask = |body: &str| ground.ask("POST /v1/responses", "", body.as_bytes());
+    let asked =
+        [r#"{"model":"ok"}"#, r#"{"model":"small"}"#, r#"{"model":"ok"}"#, r#"{"model":"gpt-5-pro"}"#, "{}"];
+    assert_eq!(asked.map(ask), [200, 200, 200, 403, 403]);
+    assert_eq!(ground.lookups(), ["model gpt-5-pro", "model none"]);
+    let models = ground.tally.result().0.models;
+    let shown = models.iter().map(|of| (of.model.as_str(), of.requests, of.tokens.input)).collect::<Vec<_>>();
+    assert_eq!(shown, [("ok", 2, 10), ("small", 1, 5)]);
+    assert_eq!(ground.recorder.asked().len(), 3);
+}
+
+#[test]
+fn an_address_that_the_endpoint_would_read_is_not_passed_on() {
+    let ground = Ground::new(None);
+    let body =
+        r#"{"input":[{"role":"user","content":[{"type":"input_file","file_url":"https://a.example/x"}]}]}"#;
+    assert_eq!(ground.ask("POST /v1/responses", "", body.as_bytes()), 403);
+    assert_eq!(ground.lookups(), ["hosted url https://a.example/x"]);
+    assert!(ground.recorder.asked().is_empty());
+}
+
+#[test]
+fn a_key_that_the_endpoint_says_again_reaches_neither_the_agent_nor_the_record() {
+    let ground = Ground::answered(
+        "HTTP/1.1 401 Unauthorized\r\nContent-Type: application/json\r\nX-Asked-With: the-real-key\r\nContent-Length: 54\r\n\r\n\
+        {\"error\":{\"message\":\"Incorrect key: the-real-key !!\"}}",
+    );
+    let told = ground.told("POST /v1/messages", "", b"{}");
+    assert!(
+        told.starts_with("HTTP/1.1 401") && told.ends_with("Incorrect key: ************ !!\"}}"),
+        "{told}"
+    );
+    assert!(!told.contains(KEY), "{told}");
+    drop(ground.proxy);
+    let kept = std::fs::read_to_string(ground._folder.path().join("requests.jsonl")).unwrap();
+    assert!(kept.contains("Incorrect key: ************") && !kept.contains(KEY), "{kept}");
+}
+
+#[test]
+fn a_key_that_no_header_can_hold_is_refused() {
+    let error = Endpoint::new("https://a.example", Some("a\nb".into())).unwrap_err();
+    assert!(matches!(error, AgentError::Key { .. }), "{error}");
+    assert!(!error.to_string().contains("a\nb"), "{error}");
 }

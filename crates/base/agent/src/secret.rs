@@ -1,0 +1,124 @@
+//! A key: shown by nobody, and struck out of what an endpoint says of it.
+
+use bytes::Bytes;
+use hyper::header::HeaderValue;
+
+/// Shorter ones are no secrets, but words that local servers take, and which stand in answers by themselves; bytes.
+const SHORTEST: usize = 12;
+
+/// A key that a header may hold.
+#[derive(Clone)]
+pub(crate) struct Secret(String);
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+impl Secret {
+    /// None where it holds a line's end, a blank, or a letter that is not ASCII: headers do not bear those alike everywhere.
+    pub(crate) fn new(key: String) -> Option<Secret> {
+        key.bytes().all(|byte| byte.is_ascii_graphic()).then_some(Secret(key))
+    }
+
+    /// As a header's value, after `before`.
+    pub(crate) fn header(&self, before: &str) -> Option<HeaderValue> {
+        let mut value = HeaderValue::from_str(&format!("{before}{}", self.0)).ok()?;
+        value.set_sensitive(true);
+        Some(value)
+    }
+
+    fn bytes(&self) -> Option<&[u8]> {
+        Some(self.0.as_bytes()).filter(|key| key.len() >= SHORTEST)
+    }
+
+    /// Text without it: as many asterisks.
+    pub(crate) fn struck(&self, text: &[u8]) -> Option<Vec<u8>> {
+        let key = self.bytes()?;
+        let mut places = places(text, key).peekable();
+        places.peek()?;
+        let mut struck = text.to_vec();
+        places.for_each(|at| struck[at..at + key.len()].fill(b'*'));
+        Some(struck)
+    }
+}
+
+/// Where a text holds a key, from left to right.
+fn places<'a>(text: &'a [u8], key: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
+    let mut next = 0;
+    std::iter::from_fn(move || {
+        let at = text.get(next..)?.windows(key.len()).position(|part| part == key)? + next;
+        next = at + key.len();
+        Some(at)
+    })
+}
+
+/// Strikes a key out of bytes that come in pieces. What may be its beginning is held back until more is known; the length stays.
+pub(crate) struct Strike {
+    key: Option<Secret>,
+    held: Vec<u8>,
+}
+
+impl Strike {
+    pub(crate) fn new(key: Option<&Secret>) -> Strike {
+        Strike { key: key.filter(|key| key.bytes().is_some()).cloned(), held: Vec::new() }
+    }
+
+    /// What may pass of all that came by now.
+    pub(crate) fn feed(&mut self, bytes: Bytes) -> Bytes {
+        let Some(secret) = &self.key else { return bytes };
+        let key = secret.0.as_bytes();
+        let whole = match self.held.is_empty() {
+            true => bytes,
+            false => Bytes::from([std::mem::take(&mut self.held).as_slice(), &bytes].concat()),
+        };
+        let mut whole = secret.struck(&whole).map_or(whole, Bytes::from);
+        let most = whole.len().min(key.len() - 1);
+        let begins = (1..=most).rev().find(|length| whole.ends_with(&key[..*length]));
+        self.held = whole.split_off(whole.len() - begins.unwrap_or(0)).to_vec();
+        whole
+    }
+
+    /// What was held back at the end.
+    pub(crate) fn rest(&mut self) -> Bytes {
+        Bytes::from(std::mem::take(&mut self.held))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str = "sk-aab-sk-aac-0123";
+
+    #[test]
+    fn a_key_that_no_header_may_hold_is_none() {
+        for key in ["a\nb", "a\n", " a", "schlüssel"] {
+            assert!(Secret::new(key.to_owned()).is_none(), "{key:?}");
+        }
+        assert_eq!(Secret::new(KEY.to_owned()).unwrap().header("Bearer ").unwrap(), format!("Bearer {KEY}"));
+    }
+
+    #[test]
+    fn a_key_is_struck_out_wherever_the_pieces_are_cut_and_nothing_else_is() {
+        let secret = Secret::new(KEY.to_owned()).unwrap();
+        let text = format!("wrong key {KEY}{KEY}, sk-aab-{KEY} sk-aab-sk-a");
+        let stars = "*".repeat(KEY.len());
+        let struck = format!("wrong key {stars}{stars}, sk-aab-{stars} sk-aab-sk-a");
+        for step in 1..text.len() {
+            let mut strike = Strike::new(Some(&secret));
+            let pieces = text.as_bytes().chunks(step);
+            let mut passed: Vec<u8> =
+                pieces.flat_map(|part| strike.feed(Bytes::copy_from_slice(part))).collect();
+            passed.extend(strike.rest());
+            assert_eq!(String::from_utf8(passed).unwrap(), struck, "{step}");
+        }
+    }
+
+    #[test]
+    fn a_word_that_stands_for_a_key_is_left_in_answers() {
+        let mut strike = Strike::new(Some(&Secret::new("none".to_owned()).unwrap()));
+        assert_eq!(strike.feed(Bytes::from_static(b"there is none")), "there is none");
+    }
+}
