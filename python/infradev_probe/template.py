@@ -4,8 +4,8 @@ Trying a variant of a tree needs ranks that differ from golden's by a function o
 importing the repository again, such a rank is forked after collection, and what its file says of those functions is put
 in the place of golden's code. What golden did while it was imported has to outlive a fork: the harness first has golden's own
 cases run in such ranks, twice. A variant fits only where that is the same as importing it: what its module and its classes
-do when they are imported must not differ, each changed function must be found, and none may be under a decorator that may
-have read its source or its code. What does not fit says so, and is tried by ranks that start from nothing.
+do when they are imported must not differ, each changed function must be found, and nothing may have read its source or its code: what
+reads them is followed (``readers``), and a decorator may have read them. What does not fit says so, and is tried by ranks that start from nothing.
 
 Only for variants that the harness made itself: the repository has run in the process that forks the ranks.
 """
@@ -18,7 +18,7 @@ import os
 import sys
 import tempfile
 import traceback
-from types import AsyncGeneratorType, CodeType, CoroutineType, FunctionType, GeneratorType
+from types import AsyncGeneratorType, CellType, CodeType, CoroutineType, FunctionType, GeneratorType
 from typing import Any, Generator, Iterator, NoReturn
 
 import pytest
@@ -26,6 +26,7 @@ import pytest
 from .frames import Channel, FrameError
 from .launcher import Fault, Launcher
 from .rank_official import Official, _gated
+from .readers import Readers
 
 #: What differs from launch to launch: a module that reads one of these while it is collected is not the same in every rank.
 _OWN = {
@@ -99,6 +100,18 @@ def _does_the_same(was: CodeType, becomes: CodeType) -> bool:
     )
 
 
+def _looks_the_same(was: CodeType, becomes: CodeType) -> bool:
+    """Whether functions of two codes look the same to what asks for their arguments, their kind and their docstring."""
+
+    def looks(code: CodeType) -> Any:
+        arguments = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 0x4) + bool(code.co_flags & 0x8)
+        names = code.co_varnames[:arguments]
+        made = FunctionType(code, {}, None, None, tuple(CellType() for _ in code.co_freevars))
+        return code.co_flags, code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, names, made.__doc__
+
+    return bool(looks(was) == looks(becomes))
+
+
 def _all_the_same(was: CodeType, becomes: CodeType) -> bool:
     return _does_the_same(was, becomes) and all(map(_all_the_same, _inner(was), _inner(becomes)))
 
@@ -157,10 +170,11 @@ def _opaque(tree: ast.AST, inside: bool = False) -> Iterator[tuple[str, int]]:
 class _File:
     """A file of golden's, with the functions that live of it."""
 
-    def __init__(self, path: str, living: list[FunctionType], at_work: set[CodeType]) -> None:
+    def __init__(self, path: str, living: list[FunctionType], at_work: set[CodeType], readers: Readers) -> None:
         with open(path, "rb") as file:
             source = file.read()
         self.path = path
+        self.read_whole, self.read = path in readers.whole, readers.codes
         self.code: CodeType = compile(source, path, "exec", dont_inherit=True)
         self.opaque = set(_opaque(ast.parse(source)))
         self.functions: dict[CodeType, list[FunctionType]] = {}
@@ -172,6 +186,8 @@ class _File:
 
     def become_what_is_laid(self) -> None:
         """Give each function the code that the file has now; raises :class:`Unfit` before any has it."""
+        if self.read_whole:
+            raise Unfit("collection reads its source")
         with open(self.path, "rb") as file:
             pairs = _Pairs(self.code, compile(file.read(), self.path, "exec", dont_inherit=True))
         if any(code in self.functions for code in pairs.gone):
@@ -179,14 +195,18 @@ class _File:
         for code in (*pairs.gone, *(was for was, _, _ in pairs.changed)):
             if _place(code) in self.fixed:
                 raise Unfit(f"code of {code.co_name} is at work already")
+        if any(code in self.read for code in pairs.gone):
+            raise Unfit("it drops a function whose source or code was read")
         todo: list[tuple[FunctionType, CodeType]] = []
         for was, becomes, at_import in pairs.changed:
             living = self.functions.get(was, [])
-            opaque = (was.co_name, was.co_firstlineno) in self.opaque
+            opaque = (was.co_name, was.co_firstlineno) in self.opaque or was in self.read
             if opaque and _all_the_same(was, becomes):
                 continue  # on other lines alone
             if opaque or (at_import and not living) or was.co_freevars != becomes.co_freevars:
                 raise Unfit(f"{was.co_name} cannot be replaced where it is")
+            if living and not _looks_the_same(was, becomes):
+                raise Unfit(f"{was.co_name} has other arguments or another docstring")
             todo += [(function, becomes) for function in living]
         for function, becomes in todo:
             function.__code__ = becomes
@@ -220,6 +240,8 @@ class Template(Official):
         self._outside = outside
         self._given = dict(os.environ)
         self._watch = _Watch()
+        self._readers = Readers(args["root"], self._followed)
+        self._readers.start()  # before plugins are imported
         self._unfit = ""
         self._tell = self._hear
 
@@ -263,6 +285,7 @@ class Template(Official):
     def _forked(self) -> list[Any]:
         """Fork ranks on request; returns in a rank, with its job."""
         self._watch.stop()
+        self._readers.stop()
         assert self._channel is not None
         if self._watch.seen:
             self._unfit = f"{', '.join(sorted(self._watch.seen))} decides what is collected"
@@ -272,7 +295,7 @@ class Template(Official):
             self._refuse(self._unfit)
         try:
             living, at_work = _living(self._followed)
-            self._replaceable = {path: _File(path, living[path], at_work[path]) for path in self._followed}
+            self._replaceable = {path: _File(path, living[path], at_work[path], self._readers) for path in self._followed}
             after = dict(os.environ)
             self._set = {name: value for name, value in after.items() if self._given.get(name) != value}
             self._unset = [name for name in self._given if name not in after]

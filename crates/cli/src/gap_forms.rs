@@ -77,7 +77,11 @@ fn counted(count: u32, word: &str) -> String {
 fn change(gap: &Gap, mutant: &GapMutant) -> String {
     let line = mutant.becomes.lines().find(|line| !line.trim().is_empty() && line.trim() != gap.text);
     match (mutant.operator, line) {
-        (Operator::TakeBackFile, _) => "the file as it was before".to_string(),
+        // Of a file that base has, its text stands there instead.
+        (Operator::TakeBackFile, _) if mutant.promise == Operator::TakeBackFile.promise() => {
+            "the file as it was before".to_string()
+        }
+        (Operator::TakeBackFile, _) => "the file is missing".to_string(),
         (Operator::TakeBackHunk, Some(line)) => format!("as before: `{}`", short(line.trim(), WIDTH)),
         (Operator::TakeBackHunk, None) => "without these lines".to_string(),
         (_, Some(line)) => format!("`{}`", short(line.trim(), WIDTH)),
@@ -155,7 +159,7 @@ pub fn sarif(document: &GapsDocument) -> Value {
             rules.entry(name).or_insert_with(|| {
                 json!({
                     "id": name,
-                    "shortDescription": {"text": format!("No test checks that {}", mutant.promise)},
+                    "shortDescription": {"text": format!("No test checks that {}", mutant.operator.promise())},
                     "defaultConfiguration": {"level": "warning"},
                 })
             });

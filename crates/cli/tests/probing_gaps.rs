@@ -136,6 +136,45 @@ fn what_cannot_be_tried_is_said_with_what_to_do() {
 }
 
 #[test]
+fn a_new_file_that_no_test_misses_is_told_as_missing_and_one_without_a_statement_not_at_all() {
+    let branch = rebate();
+    branch.write("src/shop/later.py", "def later():\n    return 1\n");
+    branch.write("src/shop/empty.py", "");
+    branch.write("src/shop/comment.py", "# only a comment\n");
+    branch.write("src/shop/__pycache__/price.cpython-311.pyc", "left behind");
+    let said = branch.gaps(&["--sarif", "gaps.sarif"]).exits(0);
+    let missing = "take-back-file: the file is missing\n         unchecked: this new file matters: where it is missing \
+                   something goes wrong";
+    assert!(said.out.contains(missing), "{}", said.out);
+    for (shown, not) in [(&said.out, "empty.py"), (&said.out, "comment.py"), (&said.out, "__pycache__")] {
+        assert!(!shown.contains(not), "{shown}");
+    }
+    let sarif = branch.ground.read("gaps.sarif");
+    assert!(!sarif.contains("the file as it was before"), "{sarif}");
+}
+
+#[test]
+fn where_there_is_no_change_or_no_case_of_an_id_that_is_said() {
+    let branch = rebate();
+    let said = branch.gaps(&["--", "tests/test_price.py::test_nowhere"]).exits(4);
+    assert!(
+        said.err.contains("tests/test_price.py::test_nowhere: the unmutated change has no test of this id"),
+        "{}",
+        said.err
+    );
+    assert!(said.err.contains("hint: ids are FILE::FUNCTION"), "{}", said.err);
+    branch.commit("rebate");
+    for (options, head) in
+        [(&["--base", "HEAD"][..], "the work tree"), (&["--base", "HEAD", "--head", "rebate"], "rebate")]
+    {
+        let said = branch.gaps(options).exits(4);
+        let none = format!("there is no change against HEAD: {head} holds what it held where it left HEAD");
+        assert!(said.err.contains(&none), "{}", said.err);
+        assert!(said.err.contains("hint: --base names the branch"), "{}", said.err);
+    }
+}
+
+#[test]
 fn tests_that_fail_before_any_mutation_stop_it_by_name() {
     let branch = rebate();
     branch.write("tests/test_price.py", &TESTS.replace("== 10", "== 11"));

@@ -124,6 +124,9 @@ task = pathlib.Path("task")
 os.symlink("/etc/passwd", task / "adversarial" / "link.toml")
 (task / "adversarial" / "large.toml").write_bytes(b"x" * (2 << 20))
 (task / "adversarial" / "bytes.toml").write_bytes(b"\xff\xfe")
+(task / "adversarial" / "new\nline.toml").write_text("schema = 1\n")
+(task / "adversarial" / "outside.toml").write_text('schema = 1\npromise = "p"\ntake_back = ["../../../../etc/passwd"]\n')
+(task / "adversarial" / "alone.patch").write_text("")
 for place in ("/workspace/base/toy/model.py", "/workspace/golden/toy/model.py"):
     pathlib.Path(place).write_text("")
 pathlib.Path("probes").mkdir()
@@ -147,6 +150,11 @@ for number in range(9):
     assert_eq!(adversary["task/adversarial/link.toml"], "is no plain file");
     assert_eq!(adversary["task/adversarial/large.toml"], "is larger than 1 MiB");
     assert_eq!(adversary["task/adversarial/bytes.toml"], "is not UTF-8");
+    let odd = "its name is not lower-case letters, digits, dashes and underscores";
+    assert_eq!(adversary["task/adversarial/new\\nline.toml"], odd);
+    let outside = adversary["task/adversarial/outside.toml"];
+    assert!(outside.contains("`../../../../etc/passwd` is not a path inside the tree"), "{outside}");
+    assert!(adversary["task/adversarial/alone.patch"].contains("names this file as its `patch`"));
     let beside = "lies beside `task/`: only what stands below that counts";
     assert_eq!(adversary["judge_0.py"], beside);
     assert_eq!(adversary["judge_7.py"], format!("{beside}; so do 2 others"));
@@ -154,6 +162,7 @@ for number in range(9):
     assert_eq!(ignored(2)["task/spec.md"], "was removed, and a task needs it: it stays as it was");
     let report = document["rounds"][0]["report"].as_str().unwrap();
     assert!(report.contains("the prober changed none of its files"), "{report}");
+    assert!(report.contains("The task could not be tried:\n\n    the task has no probes yet"), "{report}");
 }
 
 #[test]

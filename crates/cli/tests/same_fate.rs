@@ -153,6 +153,112 @@ def test_area():
     assert!(with_half(module, tests) > 1);
 }
 
+const ACT: &str = "def act(x: int) -> int:\n    return x + 21\n";
+
+#[test]
+fn of_source_that_another_module_compiles_when_it_is_imported() {
+    let tests = "\
+import inspect
+from shop import lately
+
+NAMES = {}
+exec(inspect.getsource(lately.act), NAMES)
+
+
+def test_act():
+    assert lately.act(0) is not None
+
+
+def test_compiled():
+    assert NAMES['act'](2) == 23
+";
+    assert!(with_half(ACT, tests) > 0);
+}
+
+#[test]
+fn of_source_that_is_read_as_a_file() {
+    let tests = "\
+from pathlib import Path
+from shop import lately
+
+NAMES = {}
+exec(Path(lately.__file__).read_text(), NAMES)
+
+
+def test_act():
+    assert lately.act(0) is not None
+
+
+def test_compiled():
+    assert NAMES['act'](2) == 23
+";
+    assert!(with_half(ACT, tests) > 0);
+}
+
+#[test]
+fn of_source_that_a_module_compiles_again_when_it_is_imported() {
+    let module = format!(
+        "import inspect\nimport linecache\n\n\n{ACT}\n\nlinecache.getlines(__file__)\nNAMES = {{}}\n\
+         exec(inspect.getsource(act), NAMES)\n"
+    );
+    let tests = "\
+from shop import lately
+
+
+def test_act():
+    assert lately.act(0) is not None
+
+
+def test_compiled():
+    assert lately.NAMES['act'](2) == 23
+";
+    assert!(with_half(&module, tests) > 0);
+}
+
+#[test]
+fn of_a_function_that_is_made_of_changed_code() {
+    let module = format!(
+        "import types\n\n\n{ACT}\n\ndef clone(f):\n    \
+         return types.FunctionType(f.__code__.replace(co_name='z'), f.__globals__)\n"
+    );
+    let tests = "\
+from shop import lately
+
+CLONE = lately.clone(lately.act)
+
+
+def test_act():
+    assert lately.act(0) is not None
+
+
+def test_clone():
+    assert CLONE(2) == 23
+";
+    assert!(with_half(&module, tests) > 0);
+}
+
+#[test]
+fn of_constants_that_tests_are_made_of() {
+    let tests = "\
+import inspect
+import pytest
+from shop import lately
+
+SIGNATURE = inspect.signature(lately.act)
+
+
+@pytest.mark.parametrize('constant', lately.act.__code__.co_consts)
+def test_constant(constant):
+    assert lately.act(0) is not None
+    assert constant in (None, 21)
+
+
+def test_signature():
+    assert list(SIGNATURE.parameters) == ['x']
+";
+    assert!(with_half(ACT, tests) > 0);
+}
+
 /// An engine that tests of a file share. Those that do not reach it are so many that a mutant is run without them first.
 const ENGINE: &str = "\
 class Engine:

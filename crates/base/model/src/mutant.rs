@@ -225,6 +225,16 @@ impl Mutant {
         builder.finish()
     }
 
+    /// The promise that it breaks, as the end of a sentence: that of its operator, but where it takes a new file away.
+    pub fn promise(&self) -> &'static str {
+        match (self.operator, &self.replacement) {
+            (Operator::TakeBackFile, None) => {
+                "this new file matters: where it is missing something goes wrong"
+            }
+            _ => self.operator.promise(),
+        }
+    }
+
     /// The file's text after mutation; `None` where the file is removed. `golden` is golden's text of the file.
     pub fn text(&self, golden: &str) -> Option<String> {
         self.replacement

@@ -41,7 +41,8 @@ pub struct MutationSource<'a> {
 /// comments, annotations, text for people (logging, messages of exceptions and assertions, help), `__all__`, unused
 /// imports and imports for type checkers don't count; but for the ones that take back, from base's too. Every line that a
 /// mutant touches is one that the line diff of base and golden added or changed; taking back a hunk that only removes lines
-/// touches none, its span is empty. A file whose change is of no consequence in this sense has no mutants.
+/// touches none, its span is empty. A file whose change is of no consequence in this sense has no mutants, nor has a new one without
+/// a statement.
 ///
 /// The error is that golden (of a deleted file: base) is not Python.
 pub fn mutants(source: &MutationSource<'_>) -> Result<Vec<Mutant>, ParseError> {
@@ -69,6 +70,9 @@ pub fn mutants_unless(
         }]);
     };
     let module = Module::parse(path, golden)?;
+    if source.base.is_none() && module.body().is_empty() {
+        return Ok(Vec::new());
+    }
     let golden_key = inert::key(path, golden)?;
     let base_key = source.base.and_then(|base| inert::key(path, base).ok());
     if base_key == Some(golden_key) {

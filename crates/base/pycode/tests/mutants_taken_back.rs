@@ -46,6 +46,16 @@ fn a_hunk_that_is_no_python_without_the_others_is_left_out() {
 }
 
 #[test]
+fn a_new_file_without_a_statement_has_no_mutants() {
+    for text in ["", "\n", "# Words.\n"] {
+        assert_eq!(of_file(None, Some(text)), [], "{text:?}");
+    }
+    // One whose statements are gone has its own back.
+    assert_eq!(of_file(Some("A = 1\n"), Some("")).len(), 1);
+    assert_eq!(of_file(None, Some("A = 1\n"))[0].operator, Operator::TakeBackFile);
+}
+
+#[test]
 fn a_change_without_behaviour_has_no_mutants() {
     let base = "import os\n\n\nclass A:\n    x: int = 1\n\n    def f(self, a, b=(1)):\n        logger.info('a')\n        raise ValueError('no')\n";
     let golden = "'''Words.'''\nfrom __future__ import annotations\nimport os\nimport typing\n\n__all__ = ['A']\n\n\nclass A:\n    '''A.'''\n\n    x: float = 1\n\n    def f(self, a: int, b: int = 1) -> None:\n        # why\n        logger.info('b')\n        logger.debug('c')\n        note: str\n        raise ValueError(f'{a} is not right')\n";

@@ -67,7 +67,7 @@ pub fn mutant_named(ready: &ReadyTask, name: &str) -> Result<Option<Vec<u8>>, Fu
         }
     };
     let change = GoldenChange::of(ready)?;
-    let Some(spec) = specification(mutant, mutant.operator.promise(), &change.files()) else {
+    let Some(spec) = specification(mutant, mutant.promise(), &change.files()) else {
         return Ok(None);
     };
     Ok(Some(change.adversarial(&Adversarial { name: name.to_owned(), spec, patch: None })?))

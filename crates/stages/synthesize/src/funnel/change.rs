@@ -87,6 +87,8 @@ pub enum ChangeError {
     Git(#[from] GitError),
     #[error("the change against {base}: {why}")]
     Unreadable { base: String, why: String },
+    #[error("there is no change against {base}: {head} holds what it held where it left {base}")]
+    NoChange { base: String, head: String },
     #[error("the change against {base} touches no test file")]
     NoTests { base: String },
     #[error("{given}: there is no such test file or folder in {repository}")]
@@ -107,6 +109,10 @@ impl Classified for ChangeError {
     fn hint(&self) -> Option<String> {
         match self {
             ChangeError::Git(error) => error.hint(),
+            ChangeError::NoChange { .. } => Some(
+                "--base names the branch that the change is for; new files count, but for those that git ignores"
+                    .to_string(),
+            ),
             ChangeError::NoTests { .. } => Some(
                 "name the tests that should notice: infradev probe-gaps … -- tests/test_x.py".to_string(),
             ),
@@ -130,6 +136,10 @@ impl DraftedChange {
         };
         let unreadable = |why: String| ChangeError::Unreadable { base: ask.base.clone(), why };
         let patch = Patch::parse(&diff).map_err(|error| unreadable(error.to_string()))?;
+        if patch.files.is_empty() {
+            let head = ask.head.clone().unwrap_or_else(|| "the work tree".to_string());
+            return Err(ChangeError::NoChange { base: ask.base.clone(), head });
+        }
         let there = tracked(&repo, &head, &patch)?;
         let (files, only) = tests(ask, &patch, &there)?;
         let roots = roots(&files);

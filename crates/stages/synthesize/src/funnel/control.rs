@@ -164,9 +164,7 @@ impl SuiteControl {
         if only.is_empty() || self.suite != Suite::Official {
             return;
         }
-        let asked = |id: &str| {
-            only.contains(id) || id.rsplit_once('[').is_some_and(|(function, _)| only.contains(function))
-        };
+        let asked = |id: &str| only.iter().any(|asked| names(asked, id));
         self.cases.retain(|id, _| asked(id));
         self.failing.retain(|id, _| asked(id));
         self.skipped.retain(|id| asked(id));
@@ -214,6 +212,11 @@ impl SuiteControl {
     }
 }
 
+/// Whether an id that was asked for is a case's, with its parameters or without.
+fn names(asked: &str, id: &str) -> bool {
+    asked == id || id.split_once('[').is_some_and(|(function, _)| asked == function)
+}
+
 /// Runs a suite.
 pub async fn run(session: &mut Session, suite: Suite, ask: &Ask<'_>) -> Result<Tried, TrialError> {
     match suite {
@@ -223,8 +226,8 @@ pub async fn run(session: &mut Session, suite: Suite, ask: &Ask<'_>) -> Result<T
 }
 
 impl Control {
-    /// What golden does not pass, if anything.
-    pub fn refusal(&self, task: &str, skip_failing: bool) -> Option<FunnelError> {
+    /// What golden does not pass, if anything, or which of the cases that were asked for it does not have.
+    pub fn refusal(&self, task: &str, skip_failing: bool, only: &BTreeSet<String>) -> Option<FunnelError> {
         let broken = |control: &SuiteControl| FunnelError::GoldenFails {
             task: task.to_string(),
             suite: control.suite,
@@ -236,6 +239,13 @@ impl Control {
             return Some(broken(control));
         }
         let official = || self.suites.iter().filter(|control| control.suite == Suite::Official);
+        let ran =
+            |asked: &&String| official().any(|control| control.order.iter().any(|(id, _)| names(asked, id)));
+        let unknown: Vec<String> = only.iter().filter(|asked| !ran(asked)).cloned().collect();
+        // What could not be collected may have had it.
+        if !unknown.is_empty() && official().all(|control| control.notes.is_empty()) {
+            return Some(FunnelError::NoSuchCase { ids: unknown });
+        }
         if official().all(|control| control.cases.is_empty()) {
             let flaky = official().flat_map(|control| &control.flaky);
             let flaky = flaky.map(|id| format!("{id} answers differently from run to run"));

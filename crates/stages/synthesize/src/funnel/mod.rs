@@ -56,6 +56,8 @@ pub enum FunnelError {
     Given { path: String, why: String },
     #[error("{task}: the unmutated change passes no test{}", because(notes))]
     NoTests { task: String, notes: Vec<String> },
+    #[error("{}: the unmutated change has no test of this id", named(ids))]
+    NoSuchCase { ids: Vec<String> },
 }
 
 impl Classified for FunnelError {
@@ -66,9 +68,10 @@ impl Classified for FunnelError {
             FunnelError::Store(error) => error.class(),
             FunnelError::Trial(error) => error.class(),
             FunnelError::Listing(error) => error.class(),
-            FunnelError::GoldenFails { .. } | FunnelError::NoTests { .. } | FunnelError::Given { .. } => {
-                Class::BadInput
-            }
+            FunnelError::GoldenFails { .. }
+            | FunnelError::NoTests { .. }
+            | FunnelError::NoSuchCase { .. }
+            | FunnelError::Given { .. } => Class::BadInput,
         }
     }
 
@@ -85,6 +88,11 @@ impl Classified for FunnelError {
             ),
             FunnelError::Listing(error) => error.hint(),
             FunnelError::Given { .. } => None,
+            FunnelError::NoSuchCase { .. } => Some(
+                "ids are FILE::FUNCTION or FILE::CLASS::FUNCTION, with [PARAMETERS] for one of its cases, as \
+                 `pytest --collect-only -q` lists them"
+                    .to_string(),
+            ),
             FunnelError::NoTests { .. } => {
                 Some("mutants are tried on tests that the unmutated change passes; check the names of the tests, and \
                      that they pass in a fresh clone: what git ignores is not there".to_string())

@@ -47,7 +47,8 @@ impl Mutations {
 
 fn mutants_of(files: &[ChangedFile]) -> (Vec<Mutant>, Vec<PassedOver>) {
     let (mut found, mut passed_over) = (Vec::new(), Vec::new());
-    for file in files {
+    // What Python leaves beside the code that it ran is nobody's change.
+    for file in files.iter().filter(|file| !file.path.split('/').any(|part| part == "__pycache__")) {
         let pass_over = |why: &str| PassedOver { file: file.path.clone(), why: why.to_string() };
         if !file.path.ends_with(".py") {
             passed_over.push(pass_over("not Python"));

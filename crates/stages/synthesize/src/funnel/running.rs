@@ -270,7 +270,8 @@ impl<'a> Funnel<'a> {
         };
         let ((control, first), mut places) = try_join(first, others).await?;
         places.extend(first);
-        if let Some(refusal) = control.refusal(self.ready.task.id(), self.plan.skip_failing) {
+        if let Some(refusal) = control.refusal(self.ready.task.id(), self.plan.skip_failing, &self.plan.only)
+        {
             return Err(refusal);
         }
         for suite in &control.suites {

@@ -67,7 +67,7 @@ impl Trying<'_> {
             fate: Fate::Unreached,
             was,
             becomes,
-            promise: mutant.operator.promise().to_string(),
+            promise: mutant.promise().to_string(),
             equivalent: None,
             by: None,
             official_reach: 0,

@@ -12,6 +12,7 @@ use infradev_patch::{Patch, apply};
 use infradev_sandbox::Limits;
 use infradev_store::{RunEvent, RunFolder};
 
+use super::checking::{drop_malformed, misnamed, shown};
 use super::{Budget, Draft, RoundsError, RoundsPlan, instructions};
 
 /// Bytes of one file that an agent may write.
@@ -210,7 +211,7 @@ fn taken(role: AgentRole, draft: &Draft, folder: &Path) -> Taken {
     };
     for (name, path) in &found {
         let mut ignore =
-            |why: &str| ignored.push(Ignored { path: format!("task/{name}"), why: why.to_owned() });
+            |why: &str| ignored.push(Ignored { path: shown(&format!("task/{name}")), why: why.to_owned() });
         if matches!(name.as_str(), "golden.patch" | "official.patch") {
             continue;
         }
@@ -229,6 +230,9 @@ fn taken(role: AgentRole, draft: &Draft, folder: &Path) -> Taken {
         };
         match text {
             _ if !role.may_write(name) => ignore("is not this role's to write"),
+            _ if misnamed(name) => {
+                ignore("its name is not lower-case letters, digits, dashes and underscores")
+            }
             Err(why) => ignore(why),
             Ok(_) if written.len() >= FILES => ignore("is one file too many"),
             Ok(text) => {
@@ -249,6 +253,7 @@ fn taken(role: AgentRole, draft: &Draft, folder: &Path) -> Taken {
             });
         }
     }
+    ignored.extend(drop_malformed(draft, &mut written));
     (written, ignored)
 }
 
@@ -263,7 +268,7 @@ fn beside(workspace: &Path) -> Vec<Ignored> {
     names.truncate(BESIDE);
     let why = "lies beside `task/`: only what stands below that counts";
     let mut beside: Vec<Ignored> =
-        names.into_iter().map(|path| Ignored { path, why: why.to_owned() }).collect();
+        names.into_iter().map(|path| Ignored { path: shown(&path), why: why.to_owned() }).collect();
     if let Some(last) = beside.last_mut().filter(|_| more > 0) {
         last.why = format!("{why}; so do {more} others");
     }
@@ -284,7 +289,7 @@ struct Below {
 fn below(folder: &Path) -> Result<Below, Ignored> {
     let of = |path: &Path, why: &str| {
         let name = path.strip_prefix(folder).unwrap_or(path).to_string_lossy().into_owned();
-        let path = if name.is_empty() { "task".to_owned() } else { format!("task/{name}") };
+        let path = if name.is_empty() { "task".to_owned() } else { shown(&format!("task/{name}")) };
         Ignored { path, why: why.to_owned() }
     };
     let mut found = Below { files: BTreeMap::new(), ignored: Vec::new() };

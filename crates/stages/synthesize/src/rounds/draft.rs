@@ -38,6 +38,12 @@ impl Draft {
         Ok(Draft { files })
     }
 
+    /// With these files.
+    #[cfg(test)]
+    pub(super) fn from(files: BTreeMap<String, String>) -> Draft {
+        Draft { files }
+    }
+
     /// Paths and texts, sorted.
     pub fn files(&self) -> &BTreeMap<String, String> {
         &self.files

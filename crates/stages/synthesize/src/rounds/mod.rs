@@ -6,6 +6,7 @@
 //! last one, or when the budget is spent, the folder stays as it was and the record says why. Finished steps are in the
 //! run's journal and are not repeated.
 
+mod checking;
 mod desk;
 mod draft;
 mod instructions;
