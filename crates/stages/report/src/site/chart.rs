@@ -173,8 +173,8 @@ fn pass_at_k(figures: &Figures) -> Option<Chart> {
     chart.keys = vec![Key { class: "one", word: "mean over tasks" }];
     for row in &figures.pass_at_k {
         let found = row.estimate;
-        let text = format!("{} over {} tasks", estimate(found), found.tasks);
-        let label = format!("{}, k = {}", row.arm, row.k);
+        let text = format!("{} (tasks: {})", estimate(found), found.tasks);
+        let label = format!("k = {}, {}", row.k, row.arm);
         chart.bar(label, text.clone(), &[("one", found.value)], Some((found.low, found.high)));
         let cells = [row.arm.clone(), row.k.to_string(), found.tasks.to_string(), estimate(found)];
         chart.table.rows.push(cells.to_vec());

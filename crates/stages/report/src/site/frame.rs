@@ -64,3 +64,83 @@ pub(crate) fn visible(page: &str) -> String {
     }
     shown
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    /// Colours of one `:root` block, by name.
+    fn colours(block: &str) -> BTreeMap<&str, [u8; 3]> {
+        let named = block.split(';').filter_map(|part| part.split_once("--")?.1.split_once(": #"));
+        named
+            .map(|(name, hex)| {
+                let at = |from: usize| u8::from_str_radix(&hex[from..from + 2], 16).unwrap();
+                (name, [at(0), at(2), at(4)])
+            })
+            .collect()
+    }
+
+    /// WCAG 2.2's relative luminance.
+    fn luminance(colour: [u8; 3]) -> f64 {
+        let [r, g, b] = colour.map(|value| {
+            let value = f64::from(value) / 255.0;
+            if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+        });
+        0.2126 * r + 0.7152 * g + 0.0722 * b
+    }
+
+    fn ratio(one: [u8; 3], other: [u8; 3]) -> f64 {
+        let (one, other) = (luminance(one), luminance(other));
+        (one.max(other) + 0.05) / (one.min(other) + 0.05)
+    }
+
+    #[test]
+    fn contrast_is_computed_as_wcag_does() {
+        assert!((ratio([0; 3], [255; 3]) - 21.0).abs() < 1e-9);
+        assert!((ratio([0x77; 3], [255; 3]) - 4.48).abs() < 0.005);
+    }
+
+    #[test]
+    fn every_colour_of_both_schemes_has_the_contrast_that_wcag_aa_asks_for() {
+        let blocks: Vec<&str> =
+            STYLE.split(":root {").skip(1).map(|rest| rest.split('}').next().unwrap()).collect();
+        assert_eq!(blocks.len(), 2, "a light scheme and a dark one");
+        let words = [
+            ("text", "back"),
+            ("text", "soft"),
+            ("quiet", "back"),
+            ("quiet", "soft"),
+            ("mark", "back"),
+            ("plus", "back"),
+            ("plus", "soft"),
+            ("plus", "plus-back"),
+            ("minus", "back"),
+            ("minus", "soft"),
+            ("minus", "minus-back"),
+        ];
+        let drawn =
+            [("one", "back"), ("two", "back"), ("three", "back"), ("range", "back"), ("mark", "soft")];
+        for block in blocks {
+            let colours = colours(block);
+            let wanted = words.iter().map(|pair| (pair, 4.5)).chain(drawn.iter().map(|pair| (pair, 3.0)));
+            for ((front, back), least) in wanted {
+                let found = ratio(colours[front], colours[back]);
+                assert!(found >= least, "{front} on {back}: {found:.2} of {least} in{block}");
+            }
+        }
+        let rules = STYLE.split_once("* {").unwrap().1;
+        assert!(!rules.contains('#'), "every colour is one of the two schemes'");
+    }
+
+    #[test]
+    fn the_style_sheet_asks_for_nothing() {
+        assert!(!STYLE.contains("url(") && !STYLE.contains("@import") && !STYLE.contains('<'));
+    }
+
+    #[test]
+    fn what_turns_or_ends_a_line_unseen_is_written_out() {
+        assert_eq!(visible("a\u{202e}b\u{1b}[2J\0\tc\nd"), "a\\u{202e}b\\u{1b}[2J\\u{0}\tc\nd");
+    }
+}

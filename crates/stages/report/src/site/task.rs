@@ -1,7 +1,9 @@
 //! A task's page.
 
+use std::collections::BTreeSet;
+
 use askama::Template;
-use infradev_model::Acceptance;
+use infradev_model::{Acceptance, ProbeCase, Rejection, Role};
 
 use super::diff::{Diff, diff};
 use super::frame::{Frame, verdict};
@@ -20,7 +22,7 @@ struct Page<'a> {
     spec: Option<&'a str>,
     contract: Vec<Table>,
     accepted: String,
-    kills: Vec<Table>,
+    kills: Option<Kills<'a>>,
     golden: Option<Diff>,
     unprobed: String,
 }
@@ -50,7 +52,7 @@ impl Site {
             spec: packed.map(|packed| packed.public.description.as_str()),
             contract: packed.map(contract).into_iter().filter(|table| !table.rows.is_empty()).collect(),
             accepted: acceptance.map(accepted).unwrap_or_default(),
-            kills: acceptance.map(kills).into_iter().collect(),
+            kills: acceptance.map(kills),
             golden: golden.map(|golden| diff(golden, unprobed)),
             unprobed: match acceptance {
                 Some(_) => format!("{} hunks that no test notices.", unprobed.len()),
@@ -129,18 +131,39 @@ fn accepted(record: &Acceptance) -> String {
 }
 
 /// Probe cases by patches: what each made of each.
-fn kills(record: &Acceptance) -> Table {
-    let mut table =
-        Table::new("kills", "Kill matrix", &["case", ">world", "role", "patch", "result", "rejection"]);
-    for case in &record.cases {
-        let json = |value: serde_json::Value| value.as_str().map(str::to_owned).unwrap_or_default();
-        let role = serde_json::to_value(case.role).map(json).unwrap_or_default();
-        for (patch, word) in &case.words {
-            let how = case.rejections.get(patch).and_then(|how| serde_json::to_value(how).ok()).map(json);
-            let (case_id, world) = (case.id.clone(), case.world.to_string());
-            let word = word.word().to_owned();
-            table.rows.push(vec![case_id, world, role.clone(), patch.clone(), word, how.unwrap_or_default()]);
-        }
+struct Kills<'a> {
+    patches: Vec<&'a str>,
+    rows: Vec<KillRow<'a>>,
+}
+
+struct KillRow<'a> {
+    case: &'a str,
+    world: u32,
+    role: &'static str,
+    words: Vec<String>,
+}
+
+fn kills(record: &Acceptance) -> Kills<'_> {
+    let patches: BTreeSet<&str> =
+        record.cases.iter().flat_map(|case| case.words.keys()).map(String::as_str).collect();
+    let patches = Vec::from_iter(patches);
+    let rows = record.cases.iter().map(|case| KillRow {
+        case: &case.id,
+        world: case.world,
+        role: match case.role {
+            Role::Promise => "promise",
+            Role::Guard => "guard",
+            Role::Idle => "idle",
+        },
+        words: patches.iter().map(|patch| made_of(case, patch)).collect(),
+    });
+    Kills { rows: rows.collect(), patches }
+}
+
+fn made_of(case: &ProbeCase, patch: &str) -> String {
+    let Some(word) = case.words.get(patch) else { return "–".to_owned() };
+    match case.rejections.get(patch) {
+        Some(Rejection::Substantive) => format!("{}, substantive", word.word()),
+        _ => word.word().to_owned(),
     }
-    table
 }
