@@ -113,8 +113,13 @@ impl Chart {
         }
         let left = self.bars.len().saturating_sub(BARS);
         self.bars.truncate(BARS);
-        let said: Vec<String> = self.bars.iter().map(|bar| format!("{}: {}", bar.label, bar.value)).collect();
-        self.describe = said.join("; ");
+        let mut told = String::new();
+        for bar in &self.bars {
+            let between = if told.is_empty() { "" } else { "; " };
+            let name = if bar.label.is_empty() { String::new() } else { format!("{}: ", bar.label) };
+            told.push_str(&format!("{between}{name}{}", bar.value));
+        }
+        self.describe = told;
         if left > 0 {
             self.describe.push_str(&format!("; and {left} more in the table"));
         }
