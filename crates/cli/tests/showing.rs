@@ -218,6 +218,25 @@ fn what_a_name_a_patch_a_log_and_a_trajectory_say_is_text_on_every_page() {
     }
 }
 
+#[test]
+fn two_runs_are_compared_and_such_a_site_is_replaced_too() {
+    let ground = Ground::new();
+    hostile(&ground);
+    let (one, other) = ("grade-20260101-000000-0000", "grade-20260102-000000-0000");
+    for name in ["run.json", "grade.json", "finished.json", "journal.jsonl"] {
+        let text = ground.read(&format!("runs/{one}/{name}")).replace(one, other);
+        ground.write(&format!("runs/{other}/{name}"), &text);
+    }
+    let (one, other) = (format!("./runs/{one}"), format!("./runs/{other}"));
+    for _ in 0..2 {
+        ground.infradev(&["report", &one, &other, "--site", "site"]).exits(0);
+    }
+    let all = pages(&ground.path().join("site"));
+    assert_alone(&all);
+    let (_, page) = all.iter().find(|(name, _)| name == "compare.html").unwrap();
+    assert!(page.contains("Of 1 submissions in both, 0 are resolved in both"), "{page}");
+}
+
 fn ask(port: u16, request: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.write_all(request.as_bytes()).unwrap();

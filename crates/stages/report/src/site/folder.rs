@@ -9,7 +9,7 @@ use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use super::{Site, SiteError};
 
 /// What a site's folder holds, and nothing else.
-const OURS: [&str; 4] = [MARK, "index.html", "tasks", "submissions"];
+const OURS: [&str; 5] = [MARK, "index.html", "compare.html", "tasks", "submissions"];
 const MARK: &str = ".infradev-site";
 
 /// Writes all pages into a folder that is not there, is empty, or holds an older site.
