@@ -20,6 +20,8 @@ if [ "${1:-}" = agents ]; then
     missing node && packages+=(nodejs)
     missing npm && packages+=(npm)
 fi
+# Tests open the pages of reports in it.
+case "${1:-}" in agents|tests) missing chromium && packages+=(chromium) ;; esac
 if [ ${#packages[@]} -gt 0 ]; then
     missing apt-get && fail "missing: ${packages[*]}; there is no apt-get here, install them by your own means"
     as_root=()

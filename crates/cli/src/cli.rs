@@ -9,7 +9,7 @@ use infradev_sandbox::Kind;
 pub use crate::cli_agents::{AgentArgs, ArmArgs, AttemptArgs, EvalArgs};
 pub use crate::cli_curate::{CurateArgs, NewArgs};
 pub use crate::cli_env::EnvCommand;
-pub use crate::cli_report::ReportArgs;
+pub use crate::cli_report::{ReportArgs, ServeArgs};
 
 /// Grades changes to AI infrastructure with evidence: official tests, and hidden probes observed inside and judged outside.
 #[derive(Debug, Parser)]
@@ -48,6 +48,7 @@ pub enum Command {
     Attempt(AttemptArgs),
     Eval(EvalArgs),
     Report(ReportArgs),
+    Serve(ServeArgs),
     /// Try one probe, or list a task's probes
     #[command(subcommand)]
     Probe(ProbeCommand),

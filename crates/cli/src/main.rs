@@ -54,6 +54,7 @@ fn main() -> ExitCode {
             Command::Attempt(args) => commands::attempt::run(&global, args).await,
             Command::Eval(args) => commands::eval::run(&global, args).await,
             Command::Report(args) => commands::report::run(&global, args),
+            Command::Serve(args) => commands::serve::run(&global, args).await,
             Command::Probe(ProbeCommand::Try(args)) => commands::probe::run(&global, args).await,
             Command::Probe(ProbeCommand::List(args)) => commands::probe::list(&global, args).await,
             Command::Curate(args) => commands::curate::run(&global, args),

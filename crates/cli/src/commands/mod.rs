@@ -22,4 +22,5 @@ pub mod report;
 pub mod rounds;
 pub mod run;
 pub mod schema;
+pub mod serve;
 pub mod synthesize;

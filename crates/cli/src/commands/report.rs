@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use infradev_analyse::{PeoplesLabels, Settings, analyse};
 use infradev_model::Analysis;
-use infradev_report::{Extent, Table, csv, markdown, plain, tables};
+use infradev_report::{Extent, Site, Table, csv, markdown, plain, read_pack, tables, write_site};
 use infradev_store::{RunView, Runs};
 
 use crate::cli::{Global, ReportArgs};
@@ -19,11 +19,14 @@ use crate::tables::{self as shown, middle};
 /// Reports on runs.
 pub fn run(global: &Global, args: ReportArgs) -> Result<ExitCode, Failure> {
     let labels = args.labels.as_deref().map(people).transpose()?;
-    let views = args.runs.iter().map(|given| view(global, given)).collect::<Result<Vec<_>, _>>()?;
+    let views = views(global, &args.runs)?;
     let settings = Settings { labels: labels.as_ref(), sealed: args.sealed, ..Settings::default() };
     let analysis = analyse(views, settings)?;
     if let Some(folder) = &args.csv {
         write_csv(folder, &tables(&analysis, Extent::Whole))?;
+    }
+    if let Some(folder) = &args.site {
+        write_pages(global, &args, &analysis, folder)?;
     }
     if args.json {
         report::print_json(&analysis)?;
@@ -33,6 +36,31 @@ pub fn run(global: &Global, args: ReportArgs) -> Result<ExitCode, Failure> {
         report::print(text(&tables(&analysis, Extent::Short)))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn write_pages(
+    global: &Global,
+    args: &ReportArgs,
+    analysis: &Analysis,
+    folder: &Path,
+) -> Result<(), Failure> {
+    let packed = args.pack.as_deref().map(|pack| read_pack(pack, args.sealed)).transpose()?;
+    let views = views(global, &args.runs)?;
+    let site = Site::new(analysis.clone(), &views, packed.unwrap_or_default())?;
+    write_site(&site, folder)?;
+    report::note(format!("site: {}", folder.join("index.html").display()));
+    Ok(())
+}
+
+/// Runs by their folders or ids.
+pub fn views(global: &Global, runs: &[String]) -> Result<Vec<RunView>, Failure> {
+    runs.iter().map(|given| view(global, given)).collect()
+}
+
+/// The same run, read once more.
+pub fn again(view: &RunView) -> Result<RunView, Failure> {
+    let runs = Runs::new(view.folder.parent().unwrap_or(Path::new(".")));
+    Ok(runs.view(&view.run.id)?)
 }
 
 /// A run by its folder, or by its id in the store.
@@ -56,7 +84,7 @@ fn view(global: &Global, given: &str) -> Result<RunView, Failure> {
     Ok(Runs::new(parent).view(name)?)
 }
 
-fn people(file: &Path) -> Result<PeoplesLabels, Failure> {
+pub fn people(file: &Path) -> Result<PeoplesLabels, Failure> {
     let bytes = std::fs::read(file)
         .map_err(|error| Failure::bad_input(format!("cannot read {}: {error}", file.display())))?;
     Ok(PeoplesLabels::parse(&file.display().to_string(), &bytes)?)

@@ -370,7 +370,7 @@ fn label(label: Option<Label>) -> String {
 }
 
 /// What a table says of a submission.
-fn word(submission: &infradev_model::AnalysedSubmission) -> &'static str {
+pub(crate) fn word(submission: &infradev_model::AnalysedSubmission) -> &'static str {
     match (submission.standing, submission.verdict) {
         (Standing::Unreached, _) => "unreached",
         (Standing::Ungraded, _) | (_, None) => "ungraded",

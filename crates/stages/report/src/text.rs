@@ -15,7 +15,7 @@ pub fn plain(text: &str) -> String {
     shown
 }
 
-fn turns(c: char) -> bool {
+pub(crate) fn turns(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
