@@ -11,7 +11,7 @@ const WHOLE: u64 = 8 << 20;
 
 /// The end of a log, and how many bytes before it are left out; none where it cannot be read.
 pub(crate) fn log_end(path: &Path) -> Option<(String, u64)> {
-    let mut file = File::open(path).ok().filter(|file| is_file(file))?;
+    let mut file = File::open(path).ok().filter(is_file)?;
     let left = file.metadata().ok()?.len().saturating_sub(LOG);
     file.seek(SeekFrom::Start(left)).ok()?;
     let mut bytes = Vec::new();
@@ -21,7 +21,7 @@ pub(crate) fn log_end(path: &Path) -> Option<(String, u64)> {
 
 /// A file's bytes; none where it is not there, is no plain file or is larger than a page may be.
 pub(crate) fn bytes(path: &Path) -> Option<Vec<u8>> {
-    let file = File::open(path).ok().filter(|file| is_file(file))?;
+    let file = File::open(path).ok().filter(is_file)?;
     let mut bytes = Vec::new();
     file.take(WHOLE + 1).read_to_end(&mut bytes).ok()?;
     (bytes.len() as u64 <= WHOLE).then_some(bytes)
