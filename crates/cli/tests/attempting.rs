@@ -138,6 +138,7 @@ assert refused(add_key, b'user', b'answer', b'42', 2, -4) == 'EPERM'
 assert refused(request_key, b'user', b'answer', None, 0) == 'EPERM'
 assert refused(keyctl, 0, -4, 0) == 'EPERM'
 assert refused(435, None, 0) == 'ENOSYS', 'clone3, whose flags no filter reads'
+assert [refused(call, 0, 0) for call in (425, 426, 427)] == ['ENOSYS'] * 3, 'io_uring'
 ctypes.set_errno(0)
 assert libc.unshare(0x10000000) == -1 and ctypes.get_errno() == errno.EPERM, 'a user namespace'
 assert subprocess.run(['sh', '-c', 'exit 3']).returncode == 3, 'processes are started all the same'

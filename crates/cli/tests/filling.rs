@@ -184,6 +184,32 @@ for number in range(20000):
 }
 
 #[test]
+fn a_file_that_is_only_mapped_counts_where_the_first_thread_has_ended_too() {
+    let ground = filling(
+        "
+import ctypes, threading
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+size = 80 << 20
+fd = os.open('gone', os.O_RDWR | os.O_CREAT)
+os.ftruncate(fd, size)
+at = ctypes.c_void_p(libc.mmap(None, ctypes.c_size_t(size), 3, 1, fd, ctypes.c_long(0)))
+os.remove('gone')
+os.close(fd)
+
+def fill_it():
+    ctypes.memset(at, 1, size)
+    threading.Event().wait()
+
+threading.Thread(target=fill_it).start()
+libc.syscall({'x86_64': 60, 'aarch64': 93}[os.uname().machine], 0)
+",
+    );
+    let (record, patch) = bounded(&ground);
+    ended_by_the_disk(&record, &patch);
+}
+
+#[test]
 fn one_that_ends_before_it_is_seen_to_have_filled_the_disk_is_told_like_any_other() {
     let ground = filling("fill('large', 80)");
     let (record, patch) = bounded(&ground);

@@ -6,6 +6,7 @@ mod scripted;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
 
@@ -138,6 +139,61 @@ fn a_key_that_is_not_taken_is_asked_with_once_since_no_waiting_mends_it() {
         assert!(record["detail"].as_str().unwrap().contains(&format!("{status}: no")), "{record:#}");
         assert_eq!(faults(&ground, &document["run"]), 1);
     }
+}
+
+/// An endpoint that answers the first request, and closes the connection of each further one; `stays`: whether it listens on.
+fn closing(stays: bool) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let mut answered = false;
+        for stream in listener.incoming() {
+            let mut reader = BufReader::new(stream.unwrap());
+            let (mut first, mut length) = (String::new(), 0);
+            reader.read_line(&mut first).unwrap();
+            loop {
+                let mut line = String::new();
+                reader.read_line(&mut line).unwrap();
+                let line = line.trim().to_ascii_lowercase();
+                if let Some(told) = line.strip_prefix("content-length:") {
+                    length = told.trim().parse().unwrap();
+                }
+                if line.is_empty() {
+                    break;
+                }
+            }
+            let mut body = vec![0; length];
+            reader.read_exact(&mut body).unwrap();
+            if first.starts_with("HEAD") || !answered {
+                answered |= !first.starts_with("HEAD");
+                let said = r#"{"id":"r","object":"response","status":"completed","output":[],"usage":{"input_tokens":1,"output_tokens":1}}"#;
+                let said = if first.starts_with("HEAD") { "" } else { said };
+                let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close";
+                let answer = format!("{head}\r\nContent-Length: {}\r\n\r\n{said}", said.len());
+                reader.get_mut().write_all(answer.as_bytes()).unwrap();
+                if !stays {
+                    return;
+                }
+            }
+        }
+    });
+    format!("http://127.0.0.1:{port}/v1")
+}
+
+#[test]
+fn a_connection_that_closes_after_an_answer_is_the_endpoints_fault_only_where_that_is_away() {
+    let ground = prepared();
+    let twice = PROGRAM.replace(
+        "urllib.request.urlopen(asked).read()",
+        "for _ in range(2):\n    urllib.request.urlopen(asked).read()",
+    );
+    ground.write("mine/ask.py", &twice);
+    let ending = |url: &str, code: i32| {
+        let said = ground.infradev(&[&args(url)[..], &["--tries", "1"]].concat()).exits(code);
+        said.json()["submissions"][0]["ending"].clone()
+    };
+    assert_eq!(ending(&closing(true), 0), "agent_crashed");
+    assert_eq!(ending(&closing(false), 3), "endpoint_unreachable");
 }
 
 #[test]

@@ -113,10 +113,15 @@ impl Count {
     /// Files without a name that a process has in its memory, whose descriptors it may have closed. Only one who administers the
     /// machine may look at them.
     fn mapped(&mut self, pid: i32, device: u64) {
-        let Ok(maps) = File::open(format!("/proc/{pid}/maps")) else { return };
-        for line in BufReader::new(maps).split(b'\n').map_while(Result::ok) {
-            if let Some(range) = nameless_range(&line) {
-                self.nameless(Path::new(&format!("/proc/{pid}/map_files/{range}")), device);
+        // Where the first thread has ended, its own list is empty.
+        for thread in fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
+            let Ok(maps) = File::open(thread.path().join("maps")) else { continue };
+            let thread = thread.file_name();
+            for line in BufReader::new(maps).split(b'\n').map_while(Result::ok) {
+                if let Some(range) = nameless_range(&line) {
+                    let link = Path::new("/proc").join(&thread).join("map_files").join(range);
+                    self.nameless(&link, device);
+                }
             }
         }
     }

@@ -14,14 +14,13 @@ const X32: i64 = 0x4000_0000;
 ///
 /// A uid's keyring outlives all of its processes: what one attempt left there the next under the same uid would find. Within a
 /// user namespace of its own code has every capability, and with it most of what the kernel offers to attack. `clone3`, whose flags
-/// no filter can read, is answered as by a kernel that lacks it; C libraries then use `clone`. The kit forbids ranks the same.
+/// no filter can read, is answered as by a kernel that lacks it; C libraries then use `clone`. So are the calls of io_uring, by which a
+/// process writes files that stand in no list of its descriptors. The kit forbids ranks the keyrings and namespaces too.
 ///
 /// # Errors
 /// The machine's architecture or its kernel knows no filters.
 pub(crate) fn forbid_calls() -> std::io::Result<()> {
-    for (rules, errno) in
-        [(refused()?, libc::EPERM), (BTreeMap::from([(libc::SYS_clone3, Vec::new())]), libc::ENOSYS)]
-    {
+    for (rules, errno) in [(refused()?, libc::EPERM), (absent(), libc::ENOSYS)] {
         let program: BpfProgram = filter(rules, errno).map_err(std::io::Error::other)?;
         apply_filter_all_threads(&program).map_err(std::io::Error::other)?;
     }
@@ -54,7 +53,14 @@ fn refused() -> std::io::Result<BTreeMap<i64, Vec<SeccompRule>>> {
     if cfg!(target_arch = "x86_64") {
         let second = rules.iter().map(|(call, rules)| (call | X32, rules.clone())).collect::<Vec<_>>();
         rules.extend(second);
-        rules.insert(libc::SYS_clone3 | X32, Vec::new());
     }
     Ok(rules)
+}
+
+/// Calls that are answered as by a kernel that lacks them, for which programs have another way.
+fn absent() -> BTreeMap<i64, Vec<SeccompRule>> {
+    let calls =
+        [libc::SYS_clone3, libc::SYS_io_uring_setup, libc::SYS_io_uring_enter, libc::SYS_io_uring_register];
+    let second = if cfg!(target_arch = "x86_64") { X32 } else { 0 };
+    calls.into_iter().flat_map(|call| [call, call | second]).map(|call| (call, Vec::new())).collect()
 }

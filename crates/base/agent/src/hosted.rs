@@ -12,7 +12,8 @@ const DECLARED: [&str; 1] = ["functiondeclarations"];
 
 /// Keys of a request by which its model's host would search, run or remember something, take another model, or ask with what
 /// stands elsewhere; keys are compared without `_`, `-` and case, since readers differ in that.
-const HOSTED_SETTINGS: [&str; 28] = [
+const HOSTED_SETTINGS: [&str; 43] = [
+    "apibase",
     "background",
     "cachedcontent",
     "citationoptions",
@@ -21,23 +22,37 @@ const HOSTED_SETTINGS: [&str; 28] = [
     "container",
     "conversation",
     "datasources",
+    "enablecodeinterpreter",
+    "enabledeepsearch",
+    "enableenhancement",
     "enablesearch",
     "extrabody",
     "fallbacks",
+    "features",
+    "files",
     "forcedsearch",
+    "lorapath",
     "mcpservers",
+    "mockresponse",
     "models",
+    "multiagent",
     "plugins",
+    "preset",
     "previousinteractionid",
     "previousresponseid",
     "prompt",
     "promptid",
     "route",
+    "searchdomainfilter",
+    "searchmode",
     "searchoptions",
     "searchparameters",
     "searchsettings",
     "searchstrategy",
+    "toolids",
     "toolresources",
+    "userconfig",
+    "vectorstoreids",
     "websearch",
     "websearchoptions",
     "websearchparameters",
@@ -57,10 +72,14 @@ const HOSTED_KEYS: [&str; 10] = [
     "exaaisearch",
 ];
 
-/// A key as the lenient ones of its readers see it.
-fn plain(key: &str) -> String {
-    key.chars().filter(|c| !"_-".contains(*c)).flat_map(char::to_lowercase).collect()
+/// A key as the lenient ones of its readers see it: without signs between words, in one case, whatever letter folds to it (`ſ`).
+pub(crate) fn plain(key: &str) -> String {
+    let letters = key.chars().filter(|c| !"_-".contains(*c));
+    letters.flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
 }
+
+/// Keys of a tool by which it is told whose it is.
+const TELLING: [&str; 3] = ["type", "environment", "execution"];
 
 /// Takes tools and settings out of a request by which the model's own host would search or run something; gives their names.
 pub(crate) fn take_hosted(asked: &mut Object<'_>) -> Vec<String> {
@@ -74,7 +93,7 @@ pub(crate) fn take_hosted(asked: &mut Object<'_>) -> Vec<String> {
     });
     take_tools(asked, &mut taken);
     for (key, value) in &mut asked.0 {
-        if let (Json::List(items), "input") = (value, plain(key).as_str()) {
+        if let (Json::List(items), "input" | "messages" | "contents") = (value, plain(key).as_str()) {
             // Tools may be added, or found by a search of the agent's own, as the talk goes on.
             for item in items {
                 if let Json::Object(item) = item {
@@ -110,6 +129,12 @@ fn keep(tool: &mut Json<'_>, taken: &mut Vec<String>) -> bool {
         return false;
     };
     let before = taken.len();
+    // What another reader takes for the tool's type is no name of ours.
+    let other = |key: &&str| TELLING.contains(&plain(key).as_str()) && !TELLING.contains(key);
+    if let Some(key) = tool.0.iter().map(|(key, _)| key.as_ref()).find(other) {
+        taken.push(key.to_owned());
+        return false;
+    }
     match tool.text("type") {
         Some(kind) if !is_own(kind, tool) => {
             taken.push(kind.to_owned());
@@ -219,6 +244,23 @@ mod tests {
         let mut asked = Object::read(&text).unwrap();
         let taken = take_hosted(&mut asked);
         (taken, serde_json::from_slice(&asked.written(0)).unwrap())
+    }
+
+    #[test]
+    fn a_tool_is_not_told_by_a_key_that_only_another_reader_takes_for_its_type() {
+        for tool in [
+            json!({"type": "function", "Type": "web_search", "name": "f"}),
+            json!({"Type": "web_search", "name": "f"}),
+            json!({"type": "shell", "environment": {"type": "local"}, "Environment": {"type": "container_auto"}}),
+        ] {
+            let (taken, left) = take(&json!({"tools": [tool]}));
+            assert_eq!((taken.len(), &left["tools"]), (1, &json!([])), "{taken:?}");
+        }
+        let (taken, _) =
+            take(&json!({"tool\u{17f}": [{"type": "web_search"}], "enable_code_interpreter": true}));
+        assert_eq!(taken, ["enable_code_interpreter", "web_search"]);
+        let (taken, _) = take(&json!({"messages": [{"role": "user", "tools": [{"type": "web_search"}]}]}));
+        assert_eq!(taken, ["web_search"]);
     }
 
     #[test]

@@ -138,8 +138,11 @@ fn left_running() -> Vec<String> {
 
 fn is_dead(process: &Path) -> bool {
     let stat = std::fs::read_to_string(process.join("stat")).unwrap_or_default();
-    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
-    matches!(state, None | Some('Z' | 'X'))
+    let mut fields = stat.rsplit_once(") ").map_or("", |(_, rest)| rest).split(' ');
+    let (state, threads) = (fields.next().unwrap_or_default(), fields.nth(16));
+    // One whose first thread has ended looks like a zombie, and its other threads live on.
+    let alone = threads.and_then(|count| count.parse::<u32>().ok()).is_none_or(|count| count < 2);
+    matches!(state, "" | "Z" | "X") && alone
 }
 
 fn command_line(process: &Path) -> String {

@@ -1,5 +1,6 @@
 //! What an agent asks of its model, read within bounds before it is sent on.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -9,7 +10,7 @@ use hyper::body::{Body, Incoming};
 use hyper::header::{self, HeaderMap};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::hosted::{fetched, take_hosted};
+use crate::hosted::{fetched, plain, take_hosted};
 use crate::models::{Models, named};
 use crate::object::{MOST_VALUES, Object, Unread, mended};
 use crate::tally::Tally;
@@ -99,6 +100,16 @@ impl Bodies {
     }
 }
 
+/// A key of a request that a lenient reader takes for another one: which of the two counts would be its own choice.
+fn mistaken<'a>(asked: &'a Object<'_>) -> Option<&'a str> {
+    let mut seen = HashSet::new();
+    let mut keys = asked.0.iter().map(|(key, _)| key.as_ref());
+    keys.find(|key| {
+        let plain = plain(key);
+        plain == "model" && *key != "model" || !seen.insert(plain)
+    })
+}
+
 /// A request without what would have the model's own host search, each such thing on record as a lookup; and the model that it is
 /// for, one of `models` where those are given. Only what was read is sent: a JSON object, written anew.
 pub(crate) fn looked_through(
@@ -116,6 +127,10 @@ pub(crate) fn looked_through(
     };
     let text = mended(body).map_err(unread)?;
     let mut asked = Object::read(&text).map_err(unread)?;
+    if let Some(key) = mistaken(&asked) {
+        let what = format!("the key `{key}` differs in its spelling alone from one that is read here");
+        return Err(Refused::body(path, StatusCode::BAD_REQUEST, what));
+    }
     let model = named(path, &asked);
     if let Some(models) = models {
         models.permit(model)?;
@@ -133,4 +148,22 @@ pub(crate) fn looked_through(
         tally.lookup("hosted tool", &name, 403);
     }
     Ok((Bytes::from(asked.written(body.len())), model))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_a_lenient_reader_takes_for_another_is_told() {
+        for (text, told) in [
+            (r#"{"model":"a","Model":"b"}"#, Some("Model")),
+            (r#"{"MODEL":"b"}"#, Some("MODEL")),
+            (r#"{"tools":[],"toolſ":[]}"#, Some("toolſ")),
+            (r#"{"max_tokens":1,"maxTokens":2}"#, Some("maxTokens")),
+            (r#"{"model":"a","messages":[{"Model":"b"}],"max_tokens":1}"#, None),
+        ] {
+            assert_eq!(mistaken(&Object::read(text).unwrap()), told, "{text}");
+        }
+    }
 }

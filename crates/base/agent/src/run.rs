@@ -15,6 +15,7 @@ use infradev_sandbox::{Limits, LockFolder, Sandbox, SandboxEnd, UidLease};
 
 use crate::disk::{DiskWatch, Passed};
 use crate::ending::{judge, timed_out, trouble};
+use crate::endpoint::client;
 use crate::error::AgentError;
 use crate::inside::{sandbox, skill_by};
 use crate::install::Installed;
@@ -24,10 +25,12 @@ use crate::proxy::{Endpoint, Proxy};
 use crate::relay::Told;
 use crate::skill::{Sign, Skill};
 use crate::streams::cut;
-use crate::tally::Tally;
+use crate::tally::{Last, Tally};
 use crate::trajectory::{Log, read};
 use crate::waiting::Again;
 
+/// How long an endpoint has to answer a look at the end.
+const LOOK: Duration = Duration::from_secs(10);
 /// Number of the descriptor on which the relay reports.
 const REPORT: i32 = 3;
 
@@ -182,6 +185,7 @@ pub async fn run(spec: RunSpec<'_>) -> Result<RunEnd, AgentError> {
     drop(proxy);
     let (metered, lookups, last) = tally.result();
     let (said, trajectory) = tells(&spec, &metered).await;
+    let last = looked_again(last, &metered, spec.endpoint.as_ref()).await?;
     let again = Again::after(&last, tally.retry_after());
     let (ending, detail) = match stop {
         Stop::Cancelled => return Err(AgentError::Cancelled),
@@ -221,6 +225,22 @@ pub async fn run(spec: RunSpec<'_>) -> Result<RunEnd, AgentError> {
         sandbox,
         skill,
     })
+}
+
+/// An answer that broke off is the endpoint's fault only where that is away: by a request that is too large, or malformed, an agent
+/// can bring it to close the connection. One that never answered this run is taken at its word.
+async fn looked_again(
+    last: Last,
+    metered: &Metered,
+    endpoint: Option<&Endpoint>,
+) -> Result<Last, AgentError> {
+    let answered = metered.requests > metered.failed;
+    let Some(endpoint) = endpoint.filter(|_| answered && matches!(last, Last::Unreachable(_))) else {
+        return Ok(last);
+    };
+    let client = client(Some(endpoint))?;
+    let there = tokio::time::timeout(LOOK, endpoint.answers(&client)).await.unwrap_or(false);
+    Ok(if there { Last::None } else { last })
 }
 
 /// What the log tells, read beside whatever else this process follows: it may be long.

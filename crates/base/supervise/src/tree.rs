@@ -60,10 +60,12 @@ fn parse_stat(stat: &[u8], uid: u32) -> Option<Process> {
     )?;
     let rest = std::str::from_utf8(stat.get(close + 2..)?).ok()?;
     let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
-    if matches!(*fields.first()?, "Z" | "X" | "x") {
+    let number = |index: usize| fields.get(index)?.parse::<i64>().ok();
+    // One whose first thread has ended looks like a zombie, and its other threads live on.
+    let threads = number(17)?;
+    if matches!(*fields.first()?, "Z" | "X" | "x") && threads < 2 {
         return None;
     }
-    let number = |index: usize| fields.get(index)?.parse::<i64>().ok();
     Some(Process {
         pid: pid.parse().ok()?,
         parent: number(1)? as i32,
@@ -170,6 +172,8 @@ mod tests {
 
     #[test]
     fn a_zombie_is_not_alive() {
+        let led_by_the_dead = b"12 (a) Z 7 8 9 0 0 0 0 0 0 0 0 0 0 0 0 0 2 0 4242 0 3 0";
+        assert_eq!(parse_stat(led_by_the_dead, 5).map(|process| process.pid), Some(12), "two threads");
         assert_eq!(parse_stat(b"12 (a) Z 7 8 9 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 4242 0 3 0", 5), None);
     }
 
