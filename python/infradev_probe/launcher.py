@@ -21,7 +21,7 @@ import threading
 import time
 from typing import Any, Mapping
 
-from . import privileges
+from . import pages, privileges
 from .frames import ZERO_KEY, Channel, ChannelClosed, Frame, FrameError
 from .installed import packages
 from .sweep import Sweeper
@@ -29,6 +29,8 @@ from .sweep import Sweeper
 SCHEMA = 1
 #: Exit code of a rank that could not be forked or set up; its log says why.
 SETUP_FAILED = 97
+#: Worlds after which memory is worth being made cheaper to fork.
+WORTH_LARGE_PAGES = 12
 #: A rank's work: [function, channel, args]; see rank_setup.
 Job = list[Any]
 
@@ -97,6 +99,7 @@ class Launcher:
     def __init__(self, control: Channel) -> None:
         self._control = control
         self._launches: dict[int, _Launch] = {}
+        self._launched = 0
         self._uids: Mapping[str, int] | None = None
         self._gid = 0
         self._selector = selectors.DefaultSelector()
@@ -259,6 +262,9 @@ class Launcher:
         sys.stdout.flush()
         sys.stderr.flush()
         gc.freeze()
+        self._launched += 1
+        if self._launched == WORTH_LARGE_PAGES:
+            pages.join()
         # until the child has put down the launcher's handlers, no signal may run them there
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
         unborn: list[int] = []

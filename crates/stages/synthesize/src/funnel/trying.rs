@@ -188,7 +188,7 @@ impl Trying<'_> {
             record.by.get_or_insert(by);
         }
         for case in tried.cases.iter().filter(|case| !judge_failed(case)) {
-            record.probes.insert(case.case.id.clone(), word(control, case));
+            note(&mut record.probes, &case.case.id, word(control, case));
         }
         Ok(())
     }
@@ -281,6 +281,14 @@ impl Trying<'_> {
             Pace::Golden => control.timeouts(allowed, cases),
             Pace::Task => (allowed.clone(), BTreeMap::new()),
         }
+    }
+}
+
+/// Adds what a probe answered at a world size: one that rejects at some rejects, whatever it answers at another.
+fn note(probes: &mut BTreeMap<String, Word>, id: &str, word: Word) {
+    let told = probes.entry(id.to_string()).or_insert(Word::Passed);
+    if *told == Word::Passed {
+        *told = word;
     }
 }
 
@@ -380,6 +388,17 @@ mod tests {
             probe_reach: 1,
             probes: probes.iter().map(|(id, word)| ((*id).to_string(), *word)).collect(),
             wall_s: 0.0,
+        }
+    }
+
+    #[test]
+    fn a_probe_that_rejects_at_one_world_size_is_not_shown_as_passed_for_another() {
+        for told in [[Word::Failed, Word::Passed], [Word::Passed, Word::Failed]] {
+            let mut probes = BTreeMap::new();
+            for word in told {
+                note(&mut probes, "c", word);
+            }
+            assert_eq!(probes["c"], Word::Failed);
         }
     }
 
