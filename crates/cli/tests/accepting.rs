@@ -6,6 +6,9 @@ use std::collections::BTreeSet;
 
 use ground::Ground;
 
+/// In place of what `triple` returns.
+const HANGS: &str = "return __import__('threading').Event().wait()";
+
 #[test]
 fn a_good_task_is_accepted_and_its_record_is_written_beside_it() {
     let ground = Ground::new();
@@ -100,6 +103,23 @@ fn what_the_contract_allows_is_no_reason_and_the_record_says_that_it_does() {
     let remarks = said["tasks"][0]["remarks"].to_string();
     let told = "contract.toml lets `return 3 * x` stand, which golden has, too (body-line), because: it is what triple means";
     assert!(remarks.contains(told), "{remarks}");
+}
+
+#[test]
+fn an_adversarial_patch_that_misses_a_deadline_is_tried_again_and_one_that_hangs_is_refused() {
+    let ground = Ground::new();
+    ground.edit(
+        "pack/tasks/triple/adversarial/large-numbers.toml",
+        "return 3 * x if x < 10 else 4 * x",
+        HANGS,
+    );
+    ground.edit("pack/tasks/triple/task.toml", "case = 10.0", "case = 2.0");
+    let said = ground.infradev(&["accept", "pack", "--json", "--no-write", "--runs", "1"]).exits(1).json();
+    let task = &said["tasks"][0];
+    let reason = "large-numbers does not fool the official tests: tests/test_model.py::test_triple timeout at world size 1";
+    assert!(task["reasons"].as_array().unwrap().contains(&reason.into()), "{task:#}");
+    let again = "at world size 1 large-numbers missed a deadline of the official tests, and was tried again";
+    assert!(task["remarks"].as_array().unwrap().contains(&again.into()), "{task:#}");
 }
 
 /// Golden with a private function and a local name, and a probe that asks for that name.

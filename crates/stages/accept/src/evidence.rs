@@ -20,6 +20,8 @@ pub(crate) struct WorldEvidence {
     pub hollow: Option<TrialResult>,
     pub keep_init: Option<TrialResult>,
     pub adversarial: BTreeMap<String, Vec<TrialResult>>,
+    /// Adversarial patches that were tried again, since nothing but a deadline rejected them.
+    pub late: Vec<String>,
     pub hunks: Vec<(HunkAt, TrialResult)>,
     pub rewrites: Vec<RewriteTrials>,
 }
@@ -152,6 +154,12 @@ impl Evidence<'_> {
             remarks.push("the pack has no canary (`infradev canary PACK --write` makes one)".to_string());
         }
         for world in &self.worlds {
+            for name in &world.late {
+                remarks.push(format!(
+                    "at world size {} {name} missed a deadline of the official tests, and was tried again",
+                    world.world
+                ));
+            }
             if !world
                 .calibration
                 .cases
