@@ -21,7 +21,7 @@ pub fn text(document: &GapsDocument) -> String {
             file = &gap.file;
             let _ = writeln!(text, "{}{}", if text.is_empty() { "" } else { "\n" }, visible(file));
         }
-        let _ = writeln!(text, "{:>5}  {}", gap.line, visible(&short(&gap.text, WIDTH)));
+        let _ = writeln!(text, "{:>5}  {}", place(gap), visible(&short(&gap.text, WIDTH)));
         for mutant in &gap.mutants {
             let _ = writeln!(text, "       {}: {}", mutant.operator.name(), visible(&change(gap, mutant)));
             let _ = writeln!(text, "         unchecked: {} ({})", mutant.promise, reach(mutant));
@@ -73,6 +73,11 @@ fn counted(count: u32, word: &str) -> String {
     if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
 }
 
+/// The number of its line; of an empty file, which has none, the word for the whole.
+fn place(gap: &Gap) -> String {
+    if gap.line == 0 { "file".to_string() } else { gap.line.to_string() }
+}
+
 /// What a mutant makes of the line, on one line.
 fn change(gap: &Gap, mutant: &GapMutant) -> String {
     let line = mutant.becomes.lines().find(|line| !line.trim().is_empty() && line.trim() != gap.text);
@@ -113,7 +118,8 @@ pub fn markdown(document: &GapsDocument) -> String {
         for gap in gaps {
             for (index, mutant) in gap.mutants.iter().enumerate() {
                 let line = match index {
-                    0 => format!("{} {}", gap.line, code(&gap.text)),
+                    0 if gap.line == 0 => place(gap),
+                    0 => format!("{} {}", place(gap), code(&gap.text)),
                     _ => String::new(),
                 };
                 let became = change(gap, mutant);
@@ -169,14 +175,15 @@ pub fn sarif(document: &GapsDocument) -> Value {
                 change(gap, mutant).replace('`', "\""),
                 reach(mutant)
             );
+            let mut place = json!({"artifactLocation": {"uri": uri(&gap.file), "uriBaseId": "%SRCROOT%"}});
+            if gap.line > 0 {
+                place["region"] = json!({"startLine": gap.line, "endLine": gap.end_line});
+            }
             results.push(json!({
                 "ruleId": name,
                 "level": if mutant.reach == 0 { "note" } else { "warning" },
                 "message": {"text": message},
-                "locations": [{"physicalLocation": {
-                    "artifactLocation": {"uri": uri(&gap.file), "uriBaseId": "%SRCROOT%"},
-                    "region": {"startLine": gap.line, "endLine": gap.end_line},
-                }}],
+                "locations": [{"physicalLocation": place}],
             }));
         }
     }

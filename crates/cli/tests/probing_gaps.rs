@@ -74,6 +74,26 @@ fn a_gap_at_the_end_of_a_file_stands_on_a_line_that_it_has() {
 }
 
 #[test]
+fn a_gap_of_a_file_that_the_change_empties_stands_on_the_whole_file() {
+    let branch = rebate();
+    branch.write("src/shop/legacy.py", "RATE = 1\n");
+    branch.commit("a rate");
+    branch.git(&["checkout", "-q", "-b", "without"]);
+    branch.write("src/shop/legacy.py", "");
+    let document = branch.gaps(&["--base", "rebate", "--json", "--", "tests/test_price.py"]).exits(0).json();
+    let gap = document["gaps"].as_array().unwrap().iter().find(|gap| gap["file"] == "src/shop/legacy.py");
+    let gap = gap.unwrap_or_else(|| panic!("{document:#}"));
+    assert_eq!((&gap["line"], &gap["end_line"]), (&0.into(), &0.into()));
+    let said =
+        branch.gaps(&["--base", "rebate", "--sarif", "gaps.sarif", "--", "tests/test_price.py"]).exits(0);
+    assert!(said.out.contains("src/shop/legacy.py\n file  \n"), "{}", said.out);
+    let sarif: serde_json::Value = serde_json::from_str(&branch.ground.read("gaps.sarif")).unwrap();
+    let place = &sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"];
+    assert_eq!(place["artifactLocation"]["uri"], "src/shop/legacy.py");
+    assert!(place.get("region").is_none(), "{place}");
+}
+
+#[test]
 fn a_branch_whose_every_line_is_noticed_has_no_gap() {
     let branch = rebate();
     branch.write("src/shop/price.py", "def total(items):\n    return sum(items) * 2\n");

@@ -307,9 +307,9 @@ pub struct SynthesisDocument {
 pub struct Gap {
     /// Path in the tree.
     pub file: String,
-    /// First line.
+    /// First line, from 1; 0 of a file that the change leaves without any.
     pub line: u32,
-    /// Last line.
+    /// Last line; 0 where `line` is.
     pub end_line: u32,
     /// The first line's text.
     pub text: String,

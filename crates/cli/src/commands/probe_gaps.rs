@@ -79,9 +79,9 @@ pub async fn run(global: &Global, mut args: ProbeGapsArgs) -> Result<ExitCode, F
     let mut gaps = found.gap_lines();
     let files = GoldenChange::of(&ready)?.files();
     for gap in &mut gaps {
-        // What is taken back behind a file's last line stands on no line of it.
+        // What is taken back behind a file's last line stands on no line of it; an empty file has none.
         let file = files.iter().find(|file| file.path == gap.file).and_then(|file| file.golden.as_deref());
-        let lines = file.map_or(1, |text| text.lines().count().max(1)) as u32;
+        let lines = file.map_or(1, |text| text.lines().count()) as u32;
         (gap.line, gap.end_line) = (gap.line.min(lines), gap.end_line.min(lines));
     }
     let document = GapsDocument {
