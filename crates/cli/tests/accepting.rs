@@ -113,7 +113,7 @@ fn an_adversarial_patch_that_misses_a_deadline_is_tried_again_and_one_that_hangs
         "return 3 * x if x < 10 else 4 * x",
         HANGS,
     );
-    ground.edit("pack/tasks/triple/task.toml", "case = 10.0", "case = 2.0");
+    ground.edit("pack/tasks/triple/task.toml", "case = 10.0", "case = 5.0");
     let said = ground.infradev(&["accept", "pack", "--json", "--no-write", "--runs", "1"]).exits(1).json();
     let task = &said["tasks"][0];
     let reason = "large-numbers does not fool the official tests: tests/test_model.py::test_triple timeout at world size 1";
