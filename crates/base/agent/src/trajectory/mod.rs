@@ -89,6 +89,10 @@ fn whole(log: &Log) -> (Said, Option<TrajectoryReport>) {
         Some(file) => mini::read(file, &mut book),
         None => book.not_shown("out/trajectory.json, which is not there"),
     }
+    // A document that ends early, or is none, holds no end of the run; behind what is too long to be read it may stand.
+    if book.report.too_long == 0 && book.said.word == OwnWord::Nothing {
+        book.said.word = OwnWord::Missing(without_last_word(&book));
+    }
     let (said, report) = book.finish(&prompt(&log.kept), &log.metered);
     (said, Some(report))
 }

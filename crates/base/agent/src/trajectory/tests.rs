@@ -95,7 +95,7 @@ fn a_document_that_is_cut_off_is_read_as_far_as_it_goes() {
     let Made { said, report, trajectory } = made(OutputFormat::MiniTrajectory, cut);
     assert!(report.cut_off);
     assert_eq!(trajectory.steps.len(), 5);
-    assert_eq!(said.word, OwnWord::Nothing);
+    assert_eq!(said.word, OwnWord::Missing("it ended without its last word".into()));
     assert_eq!(said.tokens, Some(Tokens { input: 150, cached: 40, written: 0, output: 15, reasoning: 3 }));
 }
 
@@ -111,8 +111,10 @@ fn a_link_a_pipe_or_nothing_in_the_place_of_an_agents_document_is_not_followed()
         let path = folder.path().join("out/trajectory.json");
         fs::remove_file(&path).unwrap();
         lay(&path);
-        let report = read(&log).1.unwrap();
+        let (said, report) = read(&log);
+        let report = report.unwrap();
         assert_eq!((report.steps, report.not_shown.len()), (1, 1), "the prompt alone");
+        assert!(matches!(said.word, OwnWord::Missing(_)), "{:?}", said.word);
     }
 }
 
