@@ -148,27 +148,37 @@ assert subprocess.run(['sh', '-c', 'exit 3']).returncode == 3, 'processes are st
 }
 
 #[test]
-fn a_prompt_that_no_program_can_be_started_with_is_refused_before_anything_is_run() {
+fn a_prompt_that_no_program_can_be_started_with_is_refused_for_its_task_alone() {
     let ground = ground();
-    let spec = ground.read("pack/tasks/triple/spec.md");
-    ground.write(
-        "pack/tasks/triple/spec.md",
-        &format!("{spec}\n{}\n", "A line of the specification.\n".repeat(6000)),
-    );
-    ground.write("argument.toml", &AGENT_BY_ARGUMENT.replace("PROMPT", "argument"));
-    for plan in [&["--plan"][..], &[]] {
-        let args = [&["attempt", "pack", "--agent", "argument.toml"][..], plan].concat();
-        let said = ground.infradev(&args).exits(4);
-        assert!(
-            said.err.contains("task triple: agent argument is given its prompt as an argument"),
-            "{}",
-            said.err
-        );
-        assert!(said.err.contains("which has 131071 bytes at most"), "{}", said.err);
+    for file in ["task.toml", "spec.md", "contract.toml", "golden.patch", "official.patch"] {
+        ground.write(&format!("pack/tasks/long/{file}"), &ground.read(&format!("pack/tasks/triple/{file}")));
     }
+    ground.edit("pack/tasks/long/task.toml", "id = \"triple\"", "id = \"long\"");
+    let spec = ground.read("pack/tasks/long/spec.md");
+    let long = format!("{spec}\n{}\n", "A line of the specification.\n".repeat(6000));
+    ground.write("pack/tasks/long/spec.md", &long);
+    ground.write("argument.toml", &AGENT_BY_ARGUMENT.replace("PROMPT", "argument"));
+    let args = ["attempt", "pack", "--agent", "argument.toml", "--json"];
+    let plan = ground.infradev(&[&args[..], &["--plan"]].concat()).exits(0).json();
+    let refused = "agent argument is given its prompt as an argument, which has 131071 bytes at most";
+    let rows = plan["planned"].as_array().unwrap();
+    let row = |task: &str| rows.iter().find(|row| row["task"] == task).unwrap();
+    assert!(row("long")["refused"].as_str().unwrap().starts_with(refused), "{plan:#}");
+    assert_eq!((&row("long")["hours"], row("triple").get("refused")), (&json!(0.0), None), "{plan:#}");
+    let document = ground.infradev(&args).exits(0).json();
+    let records = document["submissions"].as_array().unwrap();
+    let of = |task: &str| records.iter().find(|record| record["task"] == task).unwrap();
+    assert_eq!(of("triple")["ending"], "finished", "{document:#}");
+    let long = of("long");
+    assert_eq!((&long["ending"], &long["patch_bytes"]), (&json!("refused"), &json!(0)), "{long:#}");
+    let detail = long["detail"].as_str().unwrap();
+    assert!(detail.starts_with(refused) && detail.contains("shorten spec.md"), "{detail}");
+    let shown = ground.infradev(&args[..4]).exits(0);
+    assert!(shown.out.contains("refused"), "{}", shown.out);
     ground.write("argument.toml", &AGENT_BY_ARGUMENT.replace("PROMPT", "stdin"));
-    let said = ground.infradev(&["attempt", "pack", "--agent", "argument.toml", "--json"]).exits(0);
-    assert_eq!(said.json()["submissions"][0]["ending"], "finished");
+    let document = ground.infradev(&args).exits(0).json();
+    let endings = document["submissions"].as_array().unwrap().iter().map(|record| &record["ending"]);
+    assert!(endings.into_iter().all(|ending| ending == "finished"), "{document:#}");
 }
 
 /// An agent that reads nothing.
@@ -253,6 +263,33 @@ print(urllib.request.urlopen(asked).read())
         "no key is set for it, and the placeholder stays here"
     );
     assert_eq!(record["metered"]["tokens"]["reasoning"], 3, "an answer in one piece is metered too");
+}
+
+#[test]
+fn a_document_of_its_run_that_an_agent_did_not_finish_is_no_success() {
+    let ground = ground();
+    let agent = r#"
+schema = 1
+name = "writer"
+version = "1"
+[run]
+command = ["sh", "-c", "{command}"]
+output = "mini-trajectory"
+"#;
+    ground.write("writer.toml", agent);
+    let exit = r#"{"role": "exit", "content": "", "extra": {"exit_status": "Submitted"}}"#;
+    for (written, ending) in [
+        (format!(r#"{{"messages": [{exit}]}}"#), "finished"),
+        (r#"{"messages": [{"role": "user", "content": "a"}, {"role": "exi"#.to_owned(), "agent_crashed"),
+        (r#"{"messages": [{"role": "user", "content": "a"}]}"#.to_owned(), "agent_crashed"),
+    ] {
+        let command = format!("printf '%s' '{written}' > {{out}}/trajectory.json");
+        let (record, _) = attempt(&ground, &["--agent", "writer.toml", "--command", &command], 0);
+        assert_eq!(record["ending"], ending, "{written}: {record:#}");
+    }
+    let (record, _) = attempt(&ground, &["--agent", "writer.toml", "--command", "true"], 0);
+    assert_eq!(record["ending"], "agent_crashed", "nothing is there: {record:#}");
+    assert_eq!(record["detail"], "it ended without its last word");
 }
 
 #[test]

@@ -50,7 +50,7 @@ pub enum Base<'a> {
 }
 
 /// A captured patch.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Captured {
     /// A git diff with binary data and full ids, without renames; empty where nothing changed.
     pub patch: Vec<u8>,

@@ -44,6 +44,9 @@ pub struct PlannedAttempts {
     pub done: u32,
     /// Earlier attempts of this agent and model that the likely tokens come from: of this task, else of any. The median counts.
     pub earlier: u32,
+    /// Why none of them is made: each ends as `refused`, and uses nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
     /// Of the attempts that are left.
     #[serde(flatten)]
     pub foreseen: Foreseen,

@@ -177,7 +177,13 @@ pub fn plan(document: &AttemptPlanDocument) -> String {
     if let Some(run) = &document.run {
         let _ = write!(text, ", going on with {run}");
     }
-    text + "; hours are what the time limit allows at most\n"
+    text += "; hours are what the time limit allows at most\n";
+    for row in &document.planned {
+        if let Some(why) = &row.refused {
+            let _ = writeln!(text, "\n{} · {}: refused: {}", row.task, row.submission, visible(why));
+        }
+    }
+    text
 }
 
 #[cfg(test)]

@@ -5,22 +5,23 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use infradev_agent::{
-    Again, Endpoint, Installed, PATIENCE, RunEnd, RunSpec, check_prompt, until_reachable, whole_prompt,
+    Again, Endpoint, Installed, RunEnd, RunSpec, check_prompt, until_reachable, whole_prompt,
 };
 use infradev_executor::{Executor, Happening, ReadyBase};
-use infradev_git::commit_folder;
+use infradev_git::{Captured, commit_folder};
 use infradev_model::{
-    AgentUsed, Arm, Cost, Digest, DigestBuilder, Ending, Metered, PriceTable, Prompt, PromptSettings,
-    PublicTask, SUBMISSION_SCHEMA, SubmissionRecord, TaskSpec,
+    Arm, Classified, Cost, Digest, DigestBuilder, Ending, Metered, PriceTable, Prompt, PromptSettings,
+    PublicTask, SubmissionRecord, TaskSpec,
 };
 use infradev_sandbox::Limits;
 use infradev_store::{RunEvent, RunFolder, Staging};
 
 use crate::apart::{all, not_captured};
 use crate::arms::{AttemptArm, stands};
-use crate::capturing::{skipped, taken, test_edits};
+use crate::capturing::taken;
 use crate::error::AttemptError;
 use crate::predictions::submission_name;
+use crate::recording::{self, shown_fault, summary};
 
 /// Memory that an agent itself may use, beside what the task's code may.
 const OWN_MEMORY: u64 = 6 << 30;
@@ -84,7 +85,7 @@ impl AttemptPlan {
     }
 
     /// What an attempt of an arm cost.
-    fn cost(&self, arm: &AttemptArm, metered: &Metered) -> Option<Cost> {
+    pub(crate) fn cost(&self, arm: &AttemptArm, metered: &Metered) -> Option<Cost> {
         let model = arm.model.as_deref()?;
         let host = self.endpoint.as_ref().and_then(Endpoint::host);
         let price = |model: &str| self.prices.iter().find_map(|table| table.price(model, host));
@@ -116,33 +117,29 @@ pub(crate) fn shown_prompt(plan: &AttemptPlan, arm: &AttemptArm, text: &str) -> 
     Digest::of(whole_prompt(text, arm.skill.as_ref(), &plan.agent.spec).as_bytes())
 }
 
-/// Refuses a task whose prompt, its skill's text included, the agent cannot be started with.
-pub(crate) fn check_length(
-    plan: &AttemptPlan,
-    arm: &AttemptArm,
-    task: &str,
-    text: &str,
-) -> Result<(), AttemptError> {
+/// Why an agent cannot be started with a prompt, its skill's text included; none where it can.
+pub(crate) fn too_long(plan: &AttemptPlan, arm: &AttemptArm, text: &str) -> Option<String> {
     let whole = whole_prompt(text, arm.skill.as_ref(), &plan.agent.spec);
-    check_prompt(&plan.agent.spec, &whole)
-        .map_err(|source| AttemptError::LongPrompt { task: task.to_owned(), source: Box::new(source) })
+    let error = check_prompt(&plan.agent.spec, &whole).err()?;
+    let hint = error.hint().map_or_else(String::new, |hint| format!(": {hint}"));
+    Some(format!("{error}{hint}"))
 }
 
 /// One task made ready for attempts.
-struct Desk {
-    spec: TaskSpec,
+pub(crate) struct Desk {
+    pub spec: TaskSpec,
     ready: ReadyBase,
     prompts: Vec<(Arm, String)>,
 }
 
 /// One attempt to be made.
 #[derive(Clone, Copy)]
-struct Turn<'a> {
-    plan: &'a AttemptPlan,
-    desk: &'a Desk,
-    arm: &'a AttemptArm,
-    prompt: &'a str,
-    number: u32,
+pub(crate) struct Turn<'a> {
+    pub plan: &'a AttemptPlan,
+    pub desk: &'a Desk,
+    pub arm: &'a AttemptArm,
+    pub prompt: &'a str,
+    pub number: u32,
 }
 
 /// Folders of one attempt.
@@ -186,7 +183,6 @@ pub async fn run(
         for arm in &plan.arms {
             let prompt = desk.prompts.iter().find(|(known, _)| *known == arm.prompt);
             let prompt = prompt.map(|(_, text)| text.as_str()).unwrap_or_default();
-            check_length(plan, arm, &desk.spec.id, prompt)?;
             turns.extend((1..=plan.attempts).map(|number| Turn { plan, desk, arm, prompt, number }));
         }
     }
@@ -243,16 +239,12 @@ struct Try<'a> {
 impl Try<'_> {
     /// Makes it, in a slot and a workspace of its own. Besides: whether another may fare better.
     async fn once(&self) -> Result<(SubmissionRecord, Again), AttemptError> {
-        let Try { executor, run, key, label, .. } = *self;
-        let Turn { plan, desk, arm, number, .. } = self.turn;
-        let slot = executor.slot(desk.spec.gpus).await?;
-        executor.tell(Happening::TrialStarted { label: label.to_owned(), expected: None });
-        run.record(&RunEvent::TrialStarted {
-            trial: key.clone(),
-            task: desk.spec.id.clone(),
-            what: plan.submission(arm, number),
-            world: 0,
-        })?;
+        let Try { executor, run, turn, key, .. } = *self;
+        if let Some(why) = too_long(turn.plan, turn.arm, turn.prompt) {
+            return Ok((self.refused(why).await?, Again::InVain));
+        }
+        let slot = executor.slot(turn.desk.spec.gpus).await?;
+        self.begins()?;
         let staging = run.stage(key)?;
         let made = self.within(slot.gpus(), &staging).await;
         // An agent may have made so many files that their removal takes its time.
@@ -264,14 +256,47 @@ impl Try<'_> {
             }
         };
         let (record, again) = aside(ended).await??;
-        run.record(&match record.ending {
-            Ending::EndpointUnreachable => {
-                let evidence = record.detail.clone().unwrap_or_default();
-                RunEvent::TrialFault { trial: key.clone(), evidence }
-            }
-            _ => RunEvent::TrialFinished { trial: key.clone(), wall_s: record.wall_s },
-        })?;
+        self.ends(&record)?;
         Ok((record, again))
+    }
+
+    /// One that the agent cannot be started for: that is its end, and the others are made.
+    async fn refused(&self, why: String) -> Result<SubmissionRecord, AttemptError> {
+        self.begins()?;
+        let staging = self.run.stage(self.key)?;
+        let (kept, end) = (staging.kept(), recording::not_started(why));
+        let Turn { plan, arm, prompt, .. } = self.turn;
+        let whole = whole_prompt(prompt, arm.skill.as_ref(), &plan.agent.spec);
+        let file = kept.join("prompt.md");
+        fs::write(&file, whole).map_err(AttemptError::io(&file))?;
+        let record = self.recorded(&kept, end, &Captured::default(), 0.0)?;
+        let ended = record.clone();
+        aside(move || staging.finish(&ended).map(|_| ())).await??;
+        self.ends(&record)?;
+        Ok(record)
+    }
+
+    fn begins(&self) -> Result<(), AttemptError> {
+        let Try { executor, run, turn, key, label, .. } = *self;
+        executor.tell(Happening::TrialStarted { label: label.to_owned(), expected: None });
+        run.record(&RunEvent::TrialStarted {
+            trial: key.clone(),
+            task: turn.desk.spec.id.clone(),
+            what: turn.plan.submission(turn.arm, turn.number),
+            world: 0,
+        })?;
+        Ok(())
+    }
+
+    fn ends(&self, record: &SubmissionRecord) -> Result<(), AttemptError> {
+        let trial = self.key.clone();
+        self.run.record(&match record.ending {
+            Ending::EndpointUnreachable => {
+                RunEvent::TrialFault { trial, evidence: record.detail.clone().unwrap_or_default() }
+            }
+            _ => RunEvent::TrialFinished { trial, wall_s: record.wall_s },
+        })?;
+        Ok(())
     }
 
     /// The same within folders that are there and on GPUs that are leased.
@@ -280,53 +305,36 @@ impl Try<'_> {
         gpus: Vec<u32>,
         staging: &Staging,
     ) -> Result<(SubmissionRecord, Again), AttemptError> {
-        let Try { executor, run, key, label, .. } = *self;
-        let Turn { plan, desk, arm, prompt, number } = self.turn;
+        let Try { executor, run, key, label, turn, .. } = *self;
         let begun = Instant::now();
         let folders = Folders::of(staging);
-        executor.workspace(&desk.ready.tree, &folders.workspace)?;
+        executor.workspace(&turn.desk.ready.tree, &folders.workspace)?;
         let folder = folders.workspace.clone();
         aside(move || commit_folder(&folder, "Base")).await??;
-        let end = infradev_agent::run(run_spec(&self.turn, &folders, gpus)).await?;
-        let (base, folder) = (desk.ready.tree.path.clone(), folders.workspace.clone());
+        let end = infradev_agent::run(run_spec(&turn, &folders, gpus)).await?;
+        let (base, folder) = (turn.desk.ready.tree.path.clone(), folders.workspace.clone());
         let captured = aside(move || taken(&base, &folder)).await?;
         let captured = captured.map_err(|error| not_captured(run, key, label, error))?;
-        let patch = staging.kept().join("patch.diff");
-        fs::write(&patch, &captured.patch).map_err(AttemptError::io(&patch))?;
-        let RunEnd { ending, detail, agent_s, metered, own_tokens, trajectory, .. } = end;
-        let RunEnd { lookups, left_running, sandbox, skill, again, .. } = end;
-        let own_tokens_off = own_tokens.and_then(|own| own.off(metered.tokens));
-        let record = SubmissionRecord {
-            schema: SUBMISSION_SCHEMA,
-            task: desk.spec.id.clone(),
-            submission: plan.submission(arm, number),
-            attempt: number,
-            agent: AgentUsed { name: plan.agent.spec.name.clone(), version: plan.agent.spec.version.clone() },
-            model: arm.model.clone(),
-            endpoint: plan.endpoint.as_ref().map(Endpoint::shown),
-            arm: arm.prompt,
-            prompt: shown_prompt(plan, arm, prompt),
-            skill,
-            tries: self.number,
-            ending,
-            detail,
-            agent_s,
-            wall_s: begun.elapsed().as_secs_f64(),
-            cost: plan.cost(arm, &metered),
-            metered,
-            own_tokens,
-            own_tokens_off,
-            trajectory,
-            lookups,
-            left_running,
-            sandbox,
-            patch: Digest::of(&captured.patch),
-            patch_bytes: captured.patch.len() as u64,
-            test_edits: test_edits(&captured.patch, &desk.spec),
-            skipped: skipped(&captured),
-            folder: format!("trials/{key}"),
-        };
+        let again = end.again;
+        let record = self.recorded(&folders.kept, end, &captured, begun.elapsed().as_secs_f64())?;
         Ok((record, again))
+    }
+
+    /// Keeps the patch, and makes the record.
+    fn recorded(
+        &self,
+        kept: &Path,
+        end: RunEnd,
+        captured: &Captured,
+        wall_s: f64,
+    ) -> Result<SubmissionRecord, AttemptError> {
+        let patch = kept.join("patch.diff");
+        fs::write(&patch, &captured.patch).map_err(AttemptError::io(&patch))?;
+        let mut record = recording::record(&self.turn, end, captured);
+        record.tries = self.number;
+        record.wall_s = wall_s;
+        record.folder = format!("trials/{}", self.key);
+        Ok(record)
     }
 }
 
@@ -385,23 +393,4 @@ fn run_spec<'a>(turn: &Turn<'a>, folders: &'a Folders, gpus: Vec<u32>) -> RunSpe
         kept: &folders.kept,
         program: &plan.program,
     }
-}
-
-/// What kept an attempt from its model, on one line.
-fn shown_fault(record: &SubmissionRecord) -> String {
-    let why = record.detail.as_deref().and_then(|detail| detail.lines().next()).unwrap_or_default();
-    format!("{why}; waiting for the endpoint, {} s at most", PATIENCE.as_secs())
-}
-
-/// One sentence on how it went.
-fn summary(record: &SubmissionRecord) -> String {
-    let mut said = record.ending.word().replace('_', " ");
-    if let Some(detail) = &record.detail {
-        said = format!("{said}: {}", detail.lines().next().unwrap_or_default());
-    }
-    let patch = match record.patch_bytes {
-        0 => "no change".to_owned(),
-        bytes => format!("a patch of {bytes} bytes"),
-    };
-    format!("{said}; {patch}")
 }

@@ -22,8 +22,6 @@ pub enum AttemptError {
     Prompt(#[from] PromptError),
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("task {task}: {source}")]
-    LongPrompt { task: String, source: Box<AgentError> },
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: std::io::Error },
     #[error("{label}: what the agent left could not be captured: {source}")]
@@ -43,7 +41,6 @@ impl Classified for AttemptError {
     fn class(&self) -> Class {
         match self {
             AttemptError::Agent(error) => error.class(),
-            AttemptError::LongPrompt { source, .. } => source.class(),
             AttemptError::Executor(error) => error.class(),
             AttemptError::Git(error) => error.class(),
             AttemptError::Prompt(error) => error.class(),
@@ -57,7 +54,6 @@ impl Classified for AttemptError {
     fn hint(&self) -> Option<String> {
         match self {
             AttemptError::Agent(error) => error.hint(),
-            AttemptError::LongPrompt { source, .. } => source.hint(),
             AttemptError::Executor(error) => error.hint(),
             AttemptError::Git(error) => error.hint(),
             AttemptError::Prompt(error) => error.hint(),

@@ -11,6 +11,7 @@ mod capturing;
 mod error;
 mod planning;
 mod predictions;
+mod recording;
 
 pub use arms::AttemptArm;
 pub use attempting::{AttemptPlan, Given, run};

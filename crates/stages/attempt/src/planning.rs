@@ -6,7 +6,7 @@ use infradev_model::{
 use infradev_store::{RunView, Runs, StoreError};
 
 use crate::arms::{AttemptArm, stands};
-use crate::attempting::{AttemptPlan, Given, check_length, settings, shown_prompt};
+use crate::attempting::{AttemptPlan, Given, settings, shown_prompt, too_long};
 use crate::error::AttemptError;
 
 /// The verb of runs that hold attempts.
@@ -56,7 +56,7 @@ fn row(
 ) -> Result<PlannedAttempts, AttemptError> {
     let spec = &given.task.spec;
     let text = Prompt::render(&given.task, settings(plan, arm))?.text;
-    check_length(plan, arm, &spec.id, &text)?;
+    let refused = too_long(plan, arm, &text);
     let prompt = shown_prompt(plan, arm, &text);
     let name = arm.name(&plan.agent.spec.name);
     let is_done = |number: u32| {
@@ -67,10 +67,10 @@ fn row(
     };
     let made = (1..=plan.attempts).filter(|number| is_done(*number)).count();
     let made = u32::try_from(made).unwrap_or(plan.attempts);
-    let left = f64::from(plan.attempts - made);
+    let times = if refused.is_some() { 0 } else { plan.attempts - made };
     let (median, counted) = likely(plan, arm, &spec.id, earlier);
-    let hours = plan.timeout.as_secs_f64() / 3600.0 * left;
-    let times = u64::from(plan.attempts - made);
+    let hours = plan.timeout.as_secs_f64() / 3600.0 * f64::from(times);
+    let times = u64::from(times);
     // An agent without a model uses none.
     let none = plan.agent.spec.model.is_none().then_some(0);
     Ok(PlannedAttempts {
@@ -82,6 +82,7 @@ fn row(
         attempts: plan.attempts,
         done: made,
         earlier: counted,
+        refused,
         foreseen: Foreseen {
             hours,
             gpu_hours: hours * f64::from(spec.gpus),
