@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use infradev_agent::{AgentError, Endpoint, Installed};
+use infradev_agent::{AgentError, Endpoint, GivenKey, Installed};
 use infradev_executor::{Commits, Executor, Settings};
 use infradev_model::{Digest, DigestBuilder, PublicTask, SealedTask};
 use infradev_sandbox::Kind;
@@ -139,14 +139,14 @@ impl Session {
         })
     }
 
-    /// An agent by its name, installed, and the endpoint of its model.
+    /// An agent by its name, installed, and the endpoint of its models.
     pub fn agent(
         &self,
         name: &str,
         args: &AgentArgs,
-        model: Option<&str>,
+        models: &[String],
     ) -> Result<(Installed, Option<Endpoint>), Failure> {
-        let (known, endpoint) = asked(name, args, model, true)?;
+        let (known, endpoint) = asked(name, args, models, true)?;
         let say = |text: &str| self.progress.line(text);
         Ok((infradev_agent::install(&self.home, &known, args.folder.as_deref(), &say)?, endpoint))
     }
@@ -156,9 +156,9 @@ impl Session {
         &self,
         name: &str,
         args: &AgentArgs,
-        model: Option<&str>,
+        models: &[String],
     ) -> Result<(Installed, Option<Endpoint>), Failure> {
-        let (known, endpoint) = asked(name, args, model, false)?;
+        let (known, endpoint) = asked(name, args, models, false)?;
         Ok((Installed::before(&known, args.folder.as_deref())?, endpoint))
     }
 
@@ -250,33 +250,40 @@ pub fn one<T>(folder: &Path, mut tasks: Vec<T>, id: impl Fn(&T) -> String) -> Re
     Ok(tasks.remove(0))
 }
 
-/// An agent by its name, and the endpoint of its model; whether a key is asked for is the caller's to say.
+/// An agent by its name, and the endpoint of its models; whether a key is asked for is the caller's to say.
 fn asked(
     name: &str,
     args: &AgentArgs,
-    model: Option<&str>,
+    models: &[String],
     keyed: bool,
 ) -> Result<(infradev_agent::KnownAgent, Option<Endpoint>), Failure> {
     let known = infradev_agent::find(name, args.agents.as_deref())?;
-    let endpoint = endpoint(&known.spec, args, model, keyed)?;
+    let endpoint = endpoint(&known.spec, args, models, keyed)?;
     Ok((known, endpoint))
 }
 
-/// The model's endpoint with its key; none for an agent that needs no model.
+/// The models' endpoint with its key; none for an agent that needs no model.
 fn endpoint(
     spec: &infradev_model::AgentSpec,
     args: &AgentArgs,
-    model: Option<&str>,
+    models: &[String],
     needs_key: bool,
 ) -> Result<Option<Endpoint>, Failure> {
-    infradev_agent::check(spec, model, args.command.as_deref())?;
+    let each = models.iter().map(|model| Some(model.as_str()));
+    for model in each.chain(models.is_empty().then_some(None)) {
+        infradev_agent::check(spec, model, args.command.as_deref())?;
+    }
     let Some(model) = &spec.model else {
         return match args.base_url {
             Some(_) => Err(AgentError::ModelUnasked { agent: spec.name.clone() }.into()),
             None => Ok(None),
         };
     };
-    let key = model.key_env.iter().find_map(|name| std::env::var(name).ok().filter(|key| !key.is_empty()));
+    let set = |name: &String| {
+        let text = std::env::var_os(name).filter(|text| !text.is_empty())?;
+        Some(GivenKey { variable: name.clone(), text })
+    };
+    let key = model.key_env.iter().find_map(set);
     if needs_key && key.is_none() && args.base_url.is_none() && !model.key_env.is_empty() {
         let (endpoint, variables) = (model.base_url.clone(), model.key_env.clone());
         return Err(AgentError::NoKey { endpoint, variables }.into());

@@ -46,3 +46,31 @@ fn a_model_without_a_name_is_refused_as_it_is_typed() {
         assert!(help.contains(agent), "{agent}: {help}");
     }
 }
+
+#[test]
+fn a_key_that_no_header_can_hold_is_bad_input_before_anything_starts() {
+    let ground = Ground::new();
+    let key = [("OPENAI_API_KEY", "sk-abc\n")];
+    for more in [&["--plan"][..], &["--base-url", "http://127.0.0.1:1/v1"], &[]] {
+        let args = [&["attempt", "pack", "--agent", "codex", "--model", "m"], more].concat();
+        let said = ground.tool_with(&key, env!("CARGO_BIN_EXE_infradev"), &args).exits(4).err;
+        let what =
+            "error: OPENAI_API_KEY holds a key that no header can hold: character 7 of 7 is a line's end";
+        assert!(said.starts_with(what), "{said}");
+        assert!(said.contains("hint: set it to the key alone, such as by $(cat FILE)"), "{said}");
+        assert!(!said.contains("sk-abc"), "{said}");
+    }
+    assert!(!ground.path().join("home/runs").exists(), "no run was begun");
+    assert!(!ground.path().join("home/agents").exists(), "and nothing installed");
+}
+
+#[test]
+fn a_word_that_an_agents_program_takes_for_a_model_of_its_choice_is_refused_with_full_ids() {
+    let ground = Ground::new();
+    for (agent, word, id) in [("gemini-cli", "pro", "gemini-"), ("claude-code", "sonnet", "claude-sonnet-")] {
+        let said = attempt(&ground, &[agent, "--model", "m", "--model", word], 2).err;
+        assert!(said.contains(&format!("`{word}` is no model to agent {agent}")), "{said}");
+        assert!(said.contains(&format!("give its full id, such as --model {id}")), "{said}");
+    }
+    assert!(!ground.path().join("home/agents").exists(), "nothing was installed");
+}

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use hyper::{Method, Uri};
+use hyper::Method;
 
 use crate::error::AgentError;
 use crate::proxy::PORT;
 use crate::routes::{Route, Unrouted, route};
-use crate::secret::Secret;
+use crate::secret::{GivenKey, Secret};
 
 const CONNECT: Duration = Duration::from_secs(30);
 /// Connections to it that are kept for what is asked next.
@@ -30,8 +30,8 @@ impl Endpoint {
     /// An endpoint under a url such as `https://api.openai.com/v1`, with the key that opens it.
     ///
     /// # Errors
-    /// It is no http or https url, or holds a query or a fragment; or the key is none that a header may hold.
-    pub fn new(url: &str, key: Option<String>) -> Result<Endpoint, AgentError> {
+    /// It is no http or https url, or holds a query or a fragment; or the key is none that a header can hold.
+    pub fn new(url: &str, key: Option<GivenKey>) -> Result<Endpoint, AgentError> {
         let wrong = |what: &str| AgentError::Endpoint { url: url.to_owned(), what: what.to_owned() };
         let parsed = reqwest::Url::parse(url).map_err(|error| wrong(&error.to_string()))?;
         if !["http", "https"].contains(&parsed.scheme()) || parsed.host_str().is_none() {
@@ -43,8 +43,7 @@ impl Endpoint {
         if !parsed.username().is_empty() || parsed.password().is_some() {
             return Err(wrong("a key goes into a variable, not into the url"));
         }
-        let key = key.map(|key| Secret::new(key).ok_or_else(|| AgentError::Key { endpoint: url.to_owned() }));
-        Ok(Endpoint { url: parsed, key: key.transpose()? })
+        Ok(Endpoint { url: parsed, key: key.map(Secret::try_from).transpose()? })
     }
 
     /// As it may be shown.
@@ -62,13 +61,19 @@ impl Endpoint {
         format!("http://127.0.0.1:{PORT}{}", self.url.path().trim_end_matches('/'))
     }
 
-    /// The url for a request's path and query, and what is asked of it; decided by the url that is asked in the end.
-    pub(crate) fn at(&self, method: &Method, uri: &Uri) -> Result<(reqwest::Url, Route), Unrouted> {
+    /// The url for a request's path and what is permitted of its query, and what is asked of it; decided by the url that is asked in
+    /// the end.
+    pub(crate) fn at(
+        &self,
+        method: &Method,
+        path: &str,
+        query: Option<&str>,
+    ) -> Result<(reqwest::Url, Route), Unrouted> {
         let mut url = self.url.clone();
-        url.set_path(uri.path());
-        url.set_query(uri.query());
-        let route = route(method, self.url.path(), uri.path())?;
-        if url.path() == uri.path() { Ok((url, route)) } else { Err(Unrouted::Malformed) }
+        url.set_path(path);
+        url.set_query(query);
+        let route = route(method, self.url.path(), path)?;
+        if url.path() == path { Ok((url, route)) } else { Err(Unrouted::Malformed) }
     }
 
     /// What opens it.

@@ -33,10 +33,12 @@ pub enum AgentError {
     ModelUnasked { agent: String },
     #[error("no key for {endpoint}: none of {} is set", variables.join(", "))]
     NoKey { endpoint: String, variables: Vec<String> },
+    #[error("{variable} holds a key that no header can hold: {what}")]
+    Key { variable: String, what: String },
     #[error(
-        "the key for {endpoint} is none that a header can hold: a line's end, a blank or a letter that is not ASCII is in it"
+        "`{model}` is no model to agent {agent}, but a word for one of its program's own choice: a record is of one model"
     )]
-    Key { endpoint: String },
+    Alias { agent: String, model: String, meant: String },
     #[error("`{url}` is no endpoint: {what}")]
     Endpoint { url: String, what: String },
     #[error("agent {agent} runs what --command says, and none was given")]
@@ -78,9 +80,10 @@ impl Classified for AgentError {
             | AgentError::Install { .. }
             | AgentError::HostDisk { .. }
             | AgentError::Io { .. } => Class::Fault,
-            AgentError::Version { .. } | AgentError::LongPrompt { .. } | AgentError::Skill { .. } => {
-                Class::BadInput
-            }
+            AgentError::Version { .. }
+            | AgentError::Key { .. }
+            | AgentError::LongPrompt { .. }
+            | AgentError::Skill { .. } => Class::BadInput,
             AgentError::Cancelled => Class::Interrupted,
             _ => Class::Usage,
         }
@@ -116,9 +119,9 @@ impl Classified for AgentError {
                 Some("set one of them; it stays on this machine's side of the sandbox".to_owned())
             }
             AgentError::Key { .. } => Some(
-                "set its variable to the key alone, such as by $(cat FILE), which drops a last line's end"
-                    .to_owned(),
+                "set it to the key alone, such as by $(cat FILE), which drops a last line's end".to_owned(),
             ),
+            AgentError::Alias { meant, .. } => Some(format!("give its full id, such as --model {meant}")),
             AgentError::Skill { hint, .. } => Some(hint.clone()),
             AgentError::LongPrompt { .. } => {
                 Some("shorten spec.md or the skill, or use an agent that reads its prompt from a file or its input".to_owned())

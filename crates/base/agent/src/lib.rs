@@ -5,6 +5,7 @@
 //! asked for. Nothing here knows of tasks, patches or grades.
 
 mod allocated;
+mod betas;
 mod disk;
 mod ending;
 mod endpoint;
@@ -21,8 +22,11 @@ mod models;
 mod object;
 mod output;
 mod pass;
+mod permitted;
 mod proxy;
+mod queries;
 mod relay;
+mod remote;
 mod request;
 mod routes;
 mod run;
@@ -31,6 +35,7 @@ mod skill;
 mod streams;
 mod tally;
 mod trajectory;
+mod usage;
 mod waiting;
 
 pub use error::AgentError;
@@ -40,5 +45,6 @@ pub use known::{KnownAgent, all, find};
 pub use proxy::Endpoint;
 pub use relay::{RELAY, relay};
 pub use run::{RunEnd, RunSpec, check, run};
+pub use secret::GivenKey;
 pub use skill::Skill;
 pub use waiting::{Again, PATIENCE, until_reachable};

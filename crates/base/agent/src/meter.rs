@@ -29,13 +29,23 @@ pub(crate) struct Reader {
     too_long: bool,
     /// A choice of a chat came to its end.
     finished: bool,
+    /// What summing the prompt up took, of which the sum of the answer itself says nothing (Anthropic's).
+    summed_up: Tokens,
     found: Found,
 }
 
 impl Reader {
     pub(crate) fn new(wire: Wire, content_type: &str) -> Reader {
         let stream = content_type.starts_with("text/event-stream");
-        Reader { wire, stream, held: Vec::new(), too_long: false, finished: false, found: Found::default() }
+        Reader {
+            wire,
+            stream,
+            held: Vec::new(),
+            too_long: false,
+            finished: false,
+            summed_up: Tokens::default(),
+            found: Found::default(),
+        }
     }
 
     /// Takes the next bytes.
@@ -57,6 +67,9 @@ impl Reader {
         } else if let (false, Ok(answer)) = (self.too_long, serde_json::from_slice::<Value>(&self.held)) {
             self.found.done = true;
             self.whole(&answer);
+        }
+        if let Some(tokens) = &mut self.found.tokens {
+            *tokens += std::mem::take(&mut self.summed_up);
         }
         std::mem::take(&mut self.found)
     }
@@ -135,10 +148,18 @@ impl Reader {
         if !usage.is_object() {
             return;
         }
+        if let Some(rounds) = usage["iterations"].as_array() {
+            self.summed_up = Tokens::default();
+            for round in rounds.iter().filter(|round| round["type"] == "compaction") {
+                let [input, written, cached] = INPUTS.map(|name| count(&round[name]));
+                let input = input.saturating_add(written).saturating_add(cached);
+                let output = count(&round["output_tokens"]);
+                self.summed_up += Tokens { input, cached, written, output, reasoning: 0 };
+            }
+        }
         let tokens = self.found.tokens.get_or_insert_default();
         let told = |name: &str| usage[name].as_u64();
-        let parts =
-            [told("input_tokens"), told("cache_creation_input_tokens"), told("cache_read_input_tokens")];
+        let parts = INPUTS.map(told);
         // The last event of a stream may tell of the answer alone.
         if parts[0].is_some_and(|count| count > 0) || tokens.input == 0 {
             tokens.input = parts.iter().flatten().fold(0, |sum, part| sum.saturating_add(*part));
@@ -190,6 +211,9 @@ impl Reader {
         }
     }
 }
+
+/// Parts of a prompt as Anthropic counts them: those that no cache is about, those written into one, those read from it.
+const INPUTS: [&str; 3] = ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"];
 
 /// Ends of an answer of Gemini's that the model's host cut off for what it says.
 const BLOCKED: [&str; 4] = ["SAFETY", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"];
@@ -253,6 +277,22 @@ mod tests {
         assert_eq!(stream(Wire::AnthropicMessages, broken_off).tokens, written(tokens(115, 100, 1, 0)));
         let refused = text.replace("end_turn", "refusal");
         assert!(stream(Wire::AnthropicMessages, &refused).refused);
+    }
+
+    #[test]
+    fn what_summing_a_prompt_up_took_counts_beside_the_answer() {
+        let usage = r#"{"input_tokens":23,"output_tokens":7,"iterations":[{"type":"compaction","input_tokens":180,
+            "cache_read_input_tokens":10,"output_tokens":35},{"type":"message","input_tokens":23,"output_tokens":7}]}"#;
+        let usage = usage.replace('\n', "");
+        let text = format!("{{\"usage\":{usage}}}");
+        assert_eq!(
+            read(Wire::AnthropicMessages, "application/json", &text, 9).tokens,
+            tokens(213, 10, 42, 0)
+        );
+        let start =
+            r#"data: {"type":"message_start","message":{"usage":{"input_tokens":23,"output_tokens":1}}}"#;
+        let text = format!("{start}\n\ndata: {{\"type\":\"message_delta\",\"usage\":{usage}}}\n\n");
+        assert_eq!(stream(Wire::AnthropicMessages, &text).tokens, tokens(213, 10, 42, 0));
     }
 
     #[test]

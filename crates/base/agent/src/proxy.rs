@@ -31,6 +31,7 @@ use crate::error::AgentError;
 use crate::headers::sent_on;
 use crate::models::Models;
 use crate::pass::pass;
+use crate::queries::permitted;
 use crate::request::{Asked, Bodies, Refused, looked_through};
 use crate::routes::{Route, Unrouted};
 use crate::tally::{Answer, Tally};
@@ -197,7 +198,8 @@ impl Work {
         let Some(endpoint) = &self.endpoint else {
             return self.unrouted(Unrouted::Unknown, method.as_str(), &path);
         };
-        let (url, route) = match endpoint.at(&method, request.uri()) {
+        let (query, others) = permitted(request.uri().query());
+        let (url, route) = match endpoint.at(&method, &path, query.as_deref()) {
             Ok(found) => found,
             Err(why) => return self.unrouted(why, method.as_str(), &path),
         };
@@ -215,8 +217,12 @@ impl Work {
         };
         let (body, model, held) =
             asked.map_or((None, None, None), |asked| (Some(asked.body), asked.model, Some(asked.held)));
-        let answer = Answer::begin(Arc::clone(&self.tally), method.as_str(), &path, route.wire(), model);
-        let mut headers = sent_on(&parts.headers, endpoint.key());
+        let bytes = body.as_ref().map_or(0, |body| body.len() as u64);
+        let answer =
+            Answer::begin(Arc::clone(&self.tally), method.as_str(), &path, route.wire(), model, bytes);
+        let (mut headers, left_out) = sent_on(&parts.headers, endpoint.key());
+        left_out.iter().for_each(|name| self.tally.lookup("header", name, 403));
+        others.iter().for_each(|name| self.tally.lookup("query", name, 403));
         if body.is_some() {
             // The value is ours by now, whatever the agent said of its own.
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -256,7 +262,7 @@ impl Work {
         let path = parts.uri.path();
         let (body, held) = self.bodies.read(path, &parts.headers, body).await?;
         let models = route.wire().and(self.models.as_ref());
-        let (body, model) = looked_through(path, &body, models, &self.tally)?;
+        let (body, model) = looked_through(path, route, &body, models, &self.tally)?;
         Ok(Some(Asked { body, model, held }))
     }
 }

@@ -1,24 +1,33 @@
 //! What an agent asks of its model, read within bounds before it is sent on.
 
 use std::collections::HashSet;
+use std::error::Error;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::StatusCode;
-use hyper::body::{Body, Incoming};
+use hyper::body::Body;
 use hyper::header::{self, HeaderMap};
+use infradev_model::Wire;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::hosted::{fetched, plain, take_hosted};
+use crate::hosted::{plain, take_hosted};
 use crate::models::{Models, named};
 use crate::object::{MOST_VALUES, Object, Unread, mended};
+use crate::permitted::take_unlisted;
+use crate::remote::{Read, read_for_it};
+use crate::routes::Route;
 use crate::tally::Tally;
+use crate::usage::ask_for_usage;
 
 /// Largest request that is passed on, bytes. Those of agents are a few MiB.
 pub(crate) const LARGEST: usize = 32 << 20;
 /// Bytes of requests that are held at once; further ones wait for room.
 pub(crate) const HELD: usize = 4 * LARGEST;
+/// How long a request that has begun may be without a byte.
+pub(crate) const STALLED: Duration = Duration::from_secs(60);
 /// In what the room is counted, bytes.
 const UNIT: usize = 1 << 10;
 
@@ -64,13 +73,17 @@ impl Bodies {
         Bodies { room: Arc::new(Semaphore::new(HELD / UNIT)) }
     }
 
-    /// A request's bytes, once there is room for them.
-    pub(crate) async fn read(
+    /// A request's bytes, once there is room for them. One that stalls gives its room back.
+    pub(crate) async fn read<B>(
         &self,
         path: &str,
         headers: &HeaderMap,
-        body: Incoming,
-    ) -> Result<(Bytes, OwnedSemaphorePermit), Refused> {
+        body: B,
+    ) -> Result<(Bytes, OwnedSemaphorePermit), Refused>
+    where
+        B: Body<Data = Bytes> + Unpin,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
         let refuse = |status, what: String| Err(Refused::body(path, status, what));
         if headers.contains_key(header::CONTENT_ENCODING) {
             return refuse(StatusCode::BAD_REQUEST, "requests are passed on uncompressed only".to_owned());
@@ -87,16 +100,26 @@ impl Bodies {
         let Ok(mut held) = room else {
             return refuse(StatusCode::SERVICE_UNAVAILABLE, "the attempt is over".to_owned());
         };
-        let bytes = match Limited::new(body, LARGEST).collect().await {
-            Ok(body) => body.to_bytes(),
-            Err(error) if error.is::<LengthLimitError>() => return too_large(),
-            Err(error) => {
-                return refuse(StatusCode::BAD_REQUEST, format!("the request could not be read: {error}"));
+        let mut body = Limited::new(body, LARGEST);
+        let mut bytes = Vec::new();
+        loop {
+            match tokio::time::timeout(STALLED, body.frame()).await {
+                Ok(None) => break,
+                Ok(Some(Ok(frame))) => bytes.extend_from_slice(frame.data_ref().unwrap_or(&Bytes::new())),
+                Ok(Some(Err(error))) if error.is::<LengthLimitError>() => return too_large(),
+                Ok(Some(Err(error))) => {
+                    let what = format!("the request could not be read: {error}");
+                    return refuse(StatusCode::BAD_REQUEST, what);
+                }
+                Err(_) => {
+                    let what = format!("nothing more of the request came for {} s", STALLED.as_secs());
+                    return refuse(StatusCode::REQUEST_TIMEOUT, what);
+                }
             }
-        };
+        }
         let surplus = units(length).saturating_sub(units(bytes.len()));
         drop(held.split(surplus as usize));
-        Ok((bytes, held))
+        Ok((Bytes::from(bytes), held))
     }
 }
 
@@ -110,10 +133,12 @@ fn mistaken<'a>(asked: &'a Object<'_>) -> Option<&'a str> {
     })
 }
 
-/// A request without what would have the model's own host search, each such thing on record as a lookup; and the model that it is
-/// for, one of `models` where those are given. Only what was read is sent: a JSON object, written anew.
+/// A request with what steers its answer alone, and tools that the agent itself runs; whatever else was asked of the model's host
+/// is on record as a lookup. Besides the model that it is for, one of `models` where those are given. Only what was read is sent: a
+/// JSON object, written anew.
 pub(crate) fn looked_through(
     path: &str,
+    route: Route,
     body: &[u8],
     models: Option<&Models>,
     tally: &Tally,
@@ -136,23 +161,78 @@ pub(crate) fn looked_through(
         models.permit(model)?;
     }
     let model = model.map(str::to_owned);
-    if let Some(url) = fetched(&asked) {
-        let shown: String = url.chars().take(500).collect();
-        let what =
-            format!("{shown} is not read for this machine: a request holds its files and images itself");
-        let status = StatusCode::FORBIDDEN;
-        return Err(Refused { method: Some("hosted url"), target: shown, status, what });
+    if let Some(read) = read_for_it(&asked) {
+        return Err(unread_for_it(read));
     }
     tally.asked(&asked);
+    for name in route.asks().map(|wire| take_unlisted(wire, &mut asked)).unwrap_or_default() {
+        tally.lookup("hosted setting", &name, 403);
+    }
     for name in take_hosted(&mut asked) {
         tally.lookup("hosted tool", &name, 403);
+    }
+    if route == Route::Answer(Wire::OpenaiChat) {
+        ask_for_usage(&mut asked);
     }
     Ok((Bytes::from(asked.written(body.len())), model))
 }
 
+/// Refuses a request that would have the model's host read something.
+fn unread_for_it(read: Read<'_>) -> Refused {
+    let (Read::Address(name) | Read::Kept(name)) = read;
+    let shown: String = name.chars().take(500).collect();
+    let method = if matches!(read, Read::Address(_)) { "hosted url" } else { "hosted file" };
+    let what = format!("{shown} is not read for this machine: a request holds its files and images itself");
+    Refused { method: Some(method), target: shown, status: StatusCode::FORBIDDEN, what }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
+    use futures_util::{StreamExt, stream};
+    use http_body_util::StreamBody;
+    use hyper::body::Frame;
+    use tokio::time::Instant;
+
     use super::*;
+
+    /// A body of these bytes, each after so many seconds; of no known length.
+    fn coming(bytes: &'static [u8], seconds: u64) -> impl Body<Data = Bytes, Error = Infallible> + Unpin {
+        let pieces = stream::iter(bytes.chunks(1)).then(move |piece| {
+            let frame = Ok(Frame::data(Bytes::from_static(piece)));
+            Box::pin(async move {
+                tokio::time::sleep(Duration::from_secs(seconds)).await;
+                frame
+            })
+        });
+        StreamBody::new(pieces)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_stalls_is_refused_and_gives_its_room_to_those_that_wait() {
+        let (bodies, headers, begun) = (Bodies::new(), HeaderMap::new(), Instant::now());
+        let read = |seconds| bodies.read("/v1/responses", &headers, coming(b"{}", seconds));
+        let stalled = futures_util::future::join_all((0..HELD / LARGEST).map(|_| read(3600)));
+        let (stalled, further) = tokio::join!(stalled, read(0));
+        for refused in stalled {
+            let refused = refused.unwrap_err();
+            assert_eq!(refused.status, StatusCode::REQUEST_TIMEOUT);
+            assert_eq!(refused.target, "/v1/responses: nothing more of the request came for 60 s");
+        }
+        assert_eq!(further.unwrap().0, "{}");
+        assert_eq!(begun.elapsed().as_secs(), 60);
+        assert_eq!(bodies.room.available_permits(), HELD / UNIT);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_comes_slowly_is_read_to_its_end() {
+        let (bodies, headers) = (Bodies::new(), HeaderMap::new());
+        let (bytes, held) = bodies.read("/", &headers, coming(b"{ }", 59)).await.unwrap();
+        assert_eq!(bytes, "{ }");
+        drop(held);
+        assert_eq!(bodies.room.available_permits(), HELD / UNIT);
+    }
 
     #[test]
     fn a_key_that_a_lenient_reader_takes_for_another_is_told() {

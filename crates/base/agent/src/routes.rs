@@ -10,7 +10,7 @@ pub(crate) enum Route {
     /// An answer of the model, which is counted.
     Answer(Wire),
     /// The count of a request's tokens.
-    Count,
+    Count(Wire),
     /// The list of models, or one of them.
     Models,
 }
@@ -20,13 +20,21 @@ impl Route {
     pub(crate) fn wire(self) -> Option<Wire> {
         match self {
             Route::Answer(wire) => Some(wire),
-            Route::Count | Route::Models => None,
+            Route::Count(_) | Route::Models => None,
+        }
+    }
+
+    /// What the request speaks, where it has a body.
+    pub(crate) fn asks(self) -> Option<Wire> {
+        match self {
+            Route::Answer(wire) | Route::Count(wire) => Some(wire),
+            Route::Models => None,
         }
     }
 
     fn method(self) -> Method {
         match self {
-            Route::Answer(_) | Route::Count => Method::POST,
+            Route::Answer(_) | Route::Count(_) => Method::POST,
             Route::Models => Method::GET,
         }
     }
@@ -85,7 +93,8 @@ fn known(segments: &[&str]) -> Option<Route> {
         // A summary of what was said so far costs tokens as any answer does.
         ["responses"] | ["responses", "compact"] => Some(Route::Answer(Wire::OpenaiResponses)),
         ["chat", "completions"] => Some(Route::Answer(Wire::OpenaiChat)),
-        ["messages", "count_tokens"] | ["responses", "input_tokens"] => Some(Route::Count),
+        ["messages", "count_tokens"] => Some(Route::Count(Wire::AnthropicMessages)),
+        ["responses", "input_tokens"] => Some(Route::Count(Wire::OpenaiResponses)),
         ["models"] => Some(Route::Models),
         ["models", model] => of_a_model(model),
         _ => None,
@@ -98,7 +107,7 @@ fn of_a_model(segment: &str) -> Option<Route> {
         None => Some(Route::Models),
         Some(("", _)) => None,
         Some((_, "generateContent" | "streamGenerateContent")) => Some(Route::Answer(Wire::GeminiGenerate)),
-        Some((_, "countTokens")) => Some(Route::Count),
+        Some((_, "countTokens")) => Some(Route::Count(Wire::GeminiGenerate)),
         Some(_) => None,
     }
 }
@@ -113,15 +122,15 @@ mod tests {
         for (base, path, route_of) in [
             ("/", "/v1/messages", messages),
             ("/anthropic/", "/anthropic/v1/messages", messages),
-            ("/", "/v1/messages/count_tokens", Route::Count),
+            ("/", "/v1/messages/count_tokens", Route::Count(Wire::AnthropicMessages)),
             ("/v1", "/v1/responses", Route::Answer(Wire::OpenaiResponses)),
             ("/v1", "/v1/responses/compact", Route::Answer(Wire::OpenaiResponses)),
-            ("/v1", "/v1/responses/input_tokens", Route::Count),
+            ("/v1", "/v1/responses/input_tokens", Route::Count(Wire::OpenaiResponses)),
             ("/", "/chat/completions", Route::Answer(Wire::OpenaiChat)),
             ("/a/v1", "/a/v1/chat/completions", Route::Answer(Wire::OpenaiChat)),
             ("/", "/v1beta/models/m-1.5:generateContent", Route::Answer(Wire::GeminiGenerate)),
             ("/", "/v1beta/models/m:streamGenerateContent", Route::Answer(Wire::GeminiGenerate)),
-            ("/", "/v1beta/models/m:countTokens", Route::Count),
+            ("/", "/v1beta/models/m:countTokens", Route::Count(Wire::GeminiGenerate)),
         ] {
             assert_eq!(route(&Method::POST, base, path), Ok(route_of), "{path}");
             for method in [Method::GET, Method::DELETE, Method::PUT] {

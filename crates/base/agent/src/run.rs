@@ -117,13 +117,19 @@ enum Stop {
 /// Refuses what an agent cannot be started with.
 ///
 /// # Errors
-/// A model or a command that it needs is missing, or a model is given to one that needs none.
+/// A model or a command that it needs is missing, a model is given to one that needs none, or only a word for a model.
 pub fn check(agent: &AgentSpec, model: Option<&str>, command: Option<&str>) -> Result<(), AgentError> {
     let name = || agent.name.clone();
     match (&agent.model, model) {
         (Some(_), None) => return Err(AgentError::NoModel { agent: name() }),
         (None, Some(_)) => return Err(AgentError::ModelUnasked { agent: name() }),
-        _ => {}
+        (Some(spec), Some(model)) => {
+            if let Some(meant) = spec.aliases.get(model) {
+                let (model, meant) = (model.to_owned(), meant.clone());
+                return Err(AgentError::Alias { agent: name(), model, meant });
+            }
+        }
+        (None, None) => {}
     }
     let asks = agent.run.command.iter().any(|part| part.contains("{command}"));
     if asks && command.is_none() { Err(AgentError::NoCommand { agent: name() }) } else { Ok(()) }
@@ -193,10 +199,7 @@ pub async fn run(spec: RunSpec<'_>) -> Result<RunEnd, AgentError> {
         Stop::Disk(Passed::Bound(taken)) => (Ending::DiskBudget, Some(disk.detail(taken))),
         Stop::TimedOut => timed_out(spec.timeout, &metered, &last),
         Stop::Hopeless => (Ending::EndpointUnreachable, trouble(&last, false)),
-        Stop::Spent => {
-            let used = metered.tokens.all();
-            (Ending::Budget, Some(format!("{used} tokens of {}", spec.token_budget.unwrap_or(0))))
-        }
+        Stop::Spent => (Ending::Budget, Some(spent(&metered, spec.token_budget.unwrap_or(0)))),
         Stop::Ended(end) => judge(&end, &told, said.word, last, &metered, agent.model.is_some()),
     };
     let detail = match (detail, cut) {
@@ -241,6 +244,15 @@ async fn looked_again(
     let client = client(Some(endpoint))?;
     let there = tokio::time::timeout(LOOK, endpoint.answers(&client)).await.unwrap_or(false);
     Ok(if there { Last::None } else { last })
+}
+
+/// What a run used of its budget.
+fn spent(metered: &Metered, budget: u64) -> String {
+    let used = format!("{} tokens of {budget}", metered.charged());
+    match metered.estimated {
+        0 => used,
+        estimated => format!("{used}, {estimated} of them estimated: not all answers told theirs"),
+    }
 }
 
 /// What the log tells, read beside whatever else this process follows: it may be long.

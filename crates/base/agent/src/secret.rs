@@ -1,14 +1,60 @@
 //! A key: shown by nobody, and struck out of what an endpoint says of it.
 
+use std::ffi::OsString;
+
 use bytes::Bytes;
 use hyper::header::HeaderValue;
+
+use crate::error::AgentError;
 
 /// Shorter ones are no secrets, but words that local servers take, and which stand in answers by themselves; bytes.
 const SHORTEST: usize = 12;
 
+/// A key as a person gave it.
+#[derive(Clone)]
+pub struct GivenKey {
+    /// The variable that holds it.
+    pub variable: String,
+    /// Its text.
+    pub text: OsString,
+}
+
+impl std::fmt::Debug for GivenKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GivenKey").field("variable", &self.variable).finish_non_exhaustive()
+    }
+}
+
 /// A key that a header may hold.
 #[derive(Clone)]
 pub(crate) struct Secret(String);
+
+impl TryFrom<GivenKey> for Secret {
+    type Error = AgentError;
+
+    fn try_from(key: GivenKey) -> Result<Secret, AgentError> {
+        let what = match key.text.into_string() {
+            Ok(text) => match flaw(&text) {
+                None => return Ok(Secret(text)),
+                Some(what) => what,
+            },
+            Err(_) => "it is no UTF-8".to_owned(),
+        };
+        Err(AgentError::Key { variable: key.variable, what })
+    }
+}
+
+/// Why headers do not bear a key alike everywhere; the key itself is not shown.
+fn flaw(key: &str) -> Option<String> {
+    let (at, wrong) = key.chars().enumerate().find(|(_, c)| !c.is_ascii_graphic())?;
+    let what = match wrong {
+        '\n' | '\r' => "a line's end",
+        wrong if wrong.is_whitespace() => "a blank",
+        wrong if wrong.is_ascii() => "a control character",
+        _ => "not ASCII",
+    };
+    Some(format!("character {} of {} is {what}", at + 1, key.chars().count()))
+}
 
 impl std::fmt::Debug for Secret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -17,11 +63,6 @@ impl std::fmt::Debug for Secret {
 }
 
 impl Secret {
-    /// None where it holds a line's end, a blank, or a letter that is not ASCII: headers do not bear those alike everywhere.
-    pub(crate) fn new(key: String) -> Option<Secret> {
-        key.bytes().all(|byte| byte.is_ascii_graphic()).then_some(Secret(key))
-    }
-
     /// As a header's value, after `before`.
     pub(crate) fn header(&self, before: &str) -> Option<HeaderValue> {
         let mut value = HeaderValue::from_str(&format!("{before}{}", self.0)).ok()?;
@@ -92,17 +133,32 @@ mod tests {
 
     const KEY: &str = "sk-aab-sk-aac-0123";
 
+    fn secret(text: impl Into<OsString>) -> Result<Secret, AgentError> {
+        Secret::try_from(GivenKey { variable: "A_KEY".to_owned(), text: text.into() })
+    }
+
     #[test]
-    fn a_key_that_no_header_may_hold_is_none() {
-        for key in ["a\nb", "a\n", " a", "schlüssel"] {
-            assert!(Secret::new(key.to_owned()).is_none(), "{key:?}");
+    fn a_key_that_no_header_can_hold_is_refused_with_what_and_where() {
+        use std::os::unix::ffi::OsStringExt;
+        for (key, what) in [
+            ("a\nb", "character 2 of 3 is a line's end"),
+            ("ab\r\n", "character 3 of 4 is a line's end"),
+            (" a", "character 1 of 2 is a blank"),
+            ("a\tb", "character 2 of 3 is a blank"),
+            ("a\u{1}", "character 2 of 2 is a control character"),
+            ("schl\u{fc}ssel", "character 5 of 9 is not ASCII"),
+        ] {
+            let error = secret(key).unwrap_err();
+            assert_eq!(error.to_string(), format!("A_KEY holds a key that no header can hold: {what}"));
         }
-        assert_eq!(Secret::new(KEY.to_owned()).unwrap().header("Bearer ").unwrap(), format!("Bearer {KEY}"));
+        let error = secret(OsString::from_vec(vec![b'a', 0xff])).unwrap_err();
+        assert!(error.to_string().ends_with("it is no UTF-8"), "{error}");
+        assert_eq!(secret(KEY).unwrap().header("Bearer ").unwrap(), format!("Bearer {KEY}"));
     }
 
     #[test]
     fn a_key_is_struck_out_wherever_the_pieces_are_cut_and_nothing_else_is() {
-        let secret = Secret::new(KEY.to_owned()).unwrap();
+        let secret = secret(KEY).unwrap();
         let text = format!("wrong key {KEY}{KEY}, sk-aab-{KEY} sk-aab-sk-a");
         let stars = "*".repeat(KEY.len());
         let struck = format!("wrong key {stars}{stars}, sk-aab-{stars} sk-aab-sk-a");
@@ -118,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_word_that_stands_for_a_key_is_left_in_answers() {
-        let mut strike = Strike::new(Some(&Secret::new("none".to_owned()).unwrap()));
+        let mut strike = Strike::new(Some(&secret("none").unwrap()));
         assert_eq!(strike.feed(Bytes::from_static(b"there is none")), "there is none");
     }
 }

@@ -2,23 +2,22 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use infradev_model::{Lookup, Metered, ModelMetered, Tokens, Wire};
+use infradev_model::{Lookup, Metered, Tokens};
 use serde::Serialize;
-use serde_json::Value;
 use tokio::sync::Notify;
 
-use crate::meter::{Found, Reader, message};
 use crate::object::Object;
 use crate::skill::Sign;
 
+mod answer;
+
+pub(crate) use answer::Answer;
+
 /// Different lookups that are kept; of more, only the first ones.
 const LOOKUPS: usize = 1000;
-/// Bytes of an error's body that are read.
-const EXCERPT: usize = 4 << 10;
-
 /// Failures on end after which an agent is not waited for any longer.
 const IN_VAIN: u32 = 4;
 
@@ -78,6 +77,9 @@ struct Line<'a> {
     status: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tokens: Option<Tokens>,
+    /// Tokens that are charged in place of those that the answer did not tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimated: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a str>,
 }
@@ -139,6 +141,7 @@ impl Tally {
             model: None,
             status: Some(status),
             tokens: None,
+            estimated: None,
             error: None,
         });
     }
@@ -164,13 +167,21 @@ impl Tally {
     /// A request that is neither passed on nor a lookup.
     pub(crate) fn note(&self, method: &str, path: &str, status: u16) {
         let at_s = self.seconds();
-        let (took_s, status) = (0.0, Some(status));
-        let line = Line { at_s, took_s, method, path, model: None, status, tokens: None, error: None };
-        self.seen().write(&line);
+        self.seen().write(&Line {
+            at_s,
+            took_s: 0.0,
+            method,
+            path,
+            model: None,
+            status: Some(status),
+            tokens: None,
+            estimated: None,
+            error: None,
+        });
     }
 
     pub(crate) fn over_budget(&self) -> bool {
-        let used = self.seen().metered.tokens.all();
+        let used = self.seen().metered.charged();
         self.budget.is_some_and(|budget| used >= budget)
     }
 
@@ -202,185 +213,6 @@ impl Seen {
         if let Ok(mut text) = serde_json::to_vec(line) {
             text.push(b'\n');
             let _ = self.log.write_all(&text);
-        }
-    }
-}
-
-/// Counts a request for a model.
-fn of_model(metered: &mut Metered, model: &str, tokens: Tokens) {
-    let known = metered.models.iter().position(|known| known.model == model);
-    let at = known.unwrap_or_else(|| {
-        metered.models.push(ModelMetered { model: model.to_owned(), ..ModelMetered::default() });
-        metered.models.len() - 1
-    });
-    metered.models[at].requests += 1;
-    metered.models[at].tokens += tokens;
-}
-
-/// One request that is passed on. Dropped, it is over and counted.
-#[derive(Debug)]
-pub(crate) struct Answer {
-    tally: Arc<Tally>,
-    begun: f64,
-    method: String,
-    path: String,
-    wire: Option<Wire>,
-    model: Option<String>,
-    /// Whether the endpoint may have begun to answer.
-    begun_there: bool,
-    /// Bytes of the answer's body: that came, and that are to come where the endpoint said so.
-    bytes: (u64, Option<u64>),
-    /// The body's end was seen.
-    ended: bool,
-    status: Option<u16>,
-    reader: Option<Reader>,
-    excerpt: Vec<u8>,
-    failure: Option<Last>,
-    retry_after: Option<Duration>,
-}
-
-impl Answer {
-    pub(crate) fn begin(
-        tally: Arc<Tally>,
-        method: &str,
-        path: &str,
-        wire: Option<Wire>,
-        model: Option<String>,
-    ) -> Answer {
-        let begun = tally.seconds();
-        Answer {
-            tally,
-            begun,
-            method: method.to_owned(),
-            path: path.to_owned(),
-            wire,
-            model,
-            begun_there: true,
-            bytes: (0, None),
-            ended: false,
-            status: None,
-            reader: None,
-            excerpt: Vec::new(),
-            failure: None,
-            retry_after: None,
-        }
-    }
-
-    /// The endpoint was not reached, or broke off after it had begun.
-    pub(crate) fn unreachable(&mut self, why: &str, begun: bool) {
-        self.begun_there = begun;
-        self.failure = Some(Last::Unreachable(why.to_owned()));
-    }
-
-    pub(crate) fn status(&mut self, status: u16, content_type: &str) {
-        self.status = Some(status);
-        if (200..300).contains(&status) {
-            self.reader = self.wire.map(|wire| Reader::new(wire, content_type));
-        }
-    }
-
-    /// The endpoint asks to be left alone for so long.
-    pub(crate) fn retry_after(&mut self, wait: Option<Duration>) {
-        self.retry_after = wait;
-    }
-
-    /// How long the answer's body is to be, where the endpoint says so.
-    pub(crate) fn expected(&mut self, bytes: Option<u64>) {
-        self.bytes.1 = bytes;
-    }
-
-    /// The answer's body came to its end.
-    pub(crate) fn ended(&mut self) {
-        self.ended = true;
-    }
-
-    /// Whether tokens are missing in what the answer said of them: it is none that the endpoint sent instead, and it said nothing,
-    /// or was broken off before its last word.
-    fn lacks_tokens(&self, found: &Found) -> bool {
-        let sent_away = self.status.is_some_and(|status| !(200..300).contains(&status));
-        let whole =
-            found.done || (found.error.is_none() && (self.ended || Some(self.bytes.0) == self.bytes.1));
-        self.begun_there && !sent_away && (found.tokens.is_none() || !whole)
-    }
-
-    pub(crate) fn feed(&mut self, bytes: &[u8]) {
-        self.bytes.0 += bytes.len() as u64;
-        match &mut self.reader {
-            Some(reader) => reader.feed(bytes),
-            None => {
-                let room = EXCERPT.saturating_sub(self.excerpt.len()).min(bytes.len());
-                self.excerpt.extend_from_slice(&bytes[..room]);
-            }
-        }
-    }
-
-    /// What an error's body says.
-    fn said(&self) -> String {
-        match serde_json::from_slice::<Value>(&self.excerpt) {
-            Ok(body) if !body["error"].is_null() => message(&body["error"]),
-            _ => message(&Value::String(String::from_utf8_lossy(&self.excerpt).into_owned())),
-        }
-    }
-}
-
-impl Drop for Answer {
-    fn drop(&mut self) {
-        let found = self.reader.as_mut().map(Reader::finish).unwrap_or_default();
-        let lacks = self.lacks_tokens(&found);
-        let last = match (self.failure.take(), self.status) {
-            (Some(failure), _) => failure,
-            (None, Some(status)) if !(200..300).contains(&status) => Last::Status(status, self.said()),
-            // The agent went away before the endpoint answered.
-            (None, None) => Last::None,
-            _ if found.refused => Last::Refused,
-            _ => match &found.error {
-                Some(error) => Last::Status(200, error.clone()),
-                None => Last::Answered,
-            },
-        };
-        let error = match &last {
-            Last::Status(_, why) | Last::Unreachable(why) => Some(why.clone()),
-            _ => None,
-        };
-        let now = self.tally.seconds();
-        let mut seen = self.tally.seen();
-        if let Some(wire) = self.wire {
-            let metered = &mut seen.metered;
-            metered.requests += 1;
-            if !metered.wires.contains(&wire) {
-                metered.wires.push(wire);
-            }
-            if matches!(last, Last::Status(..) | Last::Unreachable(_)) {
-                metered.failed += 1;
-            }
-            metered.unmetered += u64::from(lacks);
-            metered.tokens += found.tokens.unwrap_or_default();
-            if let Some(model) = &self.model {
-                of_model(metered, model, found.tokens.unwrap_or_default());
-            }
-            if last != Last::None {
-                seen.retry_after = self.retry_after.filter(|_| matches!(last, Last::Status(..)));
-                seen.last = last;
-            }
-            seen.count_in_vain();
-        }
-        seen.write(&Line {
-            at_s: self.begun,
-            took_s: now - self.begun,
-            method: &self.method,
-            path: &self.path,
-            model: self.model.as_deref(),
-            status: self.status,
-            tokens: found.tokens,
-            error: error.as_deref(),
-        });
-        let in_vain = seen.in_vain >= IN_VAIN;
-        drop(seen);
-        if in_vain {
-            self.tally.hopeless.notify_one();
-        }
-        if self.tally.over_budget() {
-            self.tally.spent.notify_one();
         }
     }
 }

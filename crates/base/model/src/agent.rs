@@ -149,6 +149,10 @@ pub struct AgentModel {
     /// Models that it may ask beside the one that it is given. Others are refused: a record is of the model that it names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub helpers: Vec<String>,
+    /// Words that its program takes for a model of its own choice, and the model that may be meant: `--model` is refused with such a
+    /// word, since a record is of the model that it names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub aliases: BTreeMap<String, String>,
 }
 
 /// Where an agent looks for skills.

@@ -31,7 +31,7 @@ pub enum Ending {
     Budget,
     /// It put more on the disk than it may.
     DiskBudget,
-    /// The model refused.
+    /// The model refused, or the agent could not be given its prompt.
     Refused,
 }
 
@@ -115,12 +115,23 @@ pub struct Metered {
     pub unmetered: u64,
     /// Tokens of all answers.
     pub tokens: Tokens,
+    /// Tokens that the budget is charged beside them: an estimate of what `unmetered` requests did not tell, a token for four bytes
+    /// of request and answer. In no sum of `tokens`, in no cost.
+    #[serde(default, skip_serializing_if = "none")]
+    pub estimated: u64,
     /// What was spoken.
     #[serde(default)]
     pub wires: Vec<Wire>,
     /// The same by the models that were asked, in the order of their first answers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<ModelMetered>,
+}
+
+impl Metered {
+    /// What a budget is charged: input and output tokens that were told, and the estimate of those that were not.
+    pub fn charged(&self) -> u64 {
+        self.tokens.all().saturating_add(self.estimated)
+    }
 }
 
 /// What was asked of one model.
@@ -137,10 +148,11 @@ pub struct ModelMetered {
 /// Something that the agent asked for and did not get: an attempt to look things up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Lookup {
-    /// `CONNECT`, `GET`, …; `hosted tool` where it asked the model's own host to search, `hosted url` where that was to read
-    /// something, `model` where it asked another model.
+    /// `CONNECT`, `GET`, …; `hosted tool`, `hosted setting`, `header`, `query` where something was taken out of a request to the
+    /// model's own host, by which that might have searched or run something; `hosted url`, `hosted file` where the host was to read
+    /// something, `model` where another model was asked.
     pub method: String,
-    /// Host and port, a url, the tool's type, or the model's name.
+    /// Host and port, a url, the tool's type, the setting's or the header's name, or the model's.
     pub target: String,
     /// How often.
     pub times: u64,

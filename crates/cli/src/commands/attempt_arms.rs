@@ -43,10 +43,10 @@ fn read(session: &Session, args: &AttemptArgs, ready: bool) -> Result<(AttemptPl
             session.describe(task)?;
         }
     }
-    let model = args.arms.models.first().map(String::as_str);
+    let models = &args.arms.models;
     let (agent, endpoint) = match ready {
-        true => session.agent(&args.agent, &args.asked, model)?,
-        false => session.planned_agent(&args.agent, &args.asked, model)?,
+        true => session.agent(&args.agent, &args.asked, models)?,
+        false => session.planned_agent(&args.agent, &args.asked, models)?,
     };
     let plan = plan(args, &pack, arms, agent, endpoint)?;
     let run = run_plan(&pack, &plan);

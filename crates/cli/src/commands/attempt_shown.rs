@@ -100,7 +100,10 @@ pub fn details(document: &AttemptDocument) -> String {
             });
         }
         if record.metered.unmetered > 0 {
-            said.push(format!("{} requests told no tokens, or not all", record.metered.unmetered));
+            let (requests, estimated) = (record.metered.unmetered, record.metered.estimated);
+            said.push(format!(
+                "{requests} requests told no tokens, or not all; by their bytes about {estimated}"
+            ));
         }
         if !said.is_empty() {
             let _ = write!(text, "\n{} · {}: {}\n", record.task, record.submission, record.ending.word());

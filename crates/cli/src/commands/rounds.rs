@@ -34,7 +34,7 @@ pub async fn run(
         return Err(Failure::usage(what).hint(format!("give the folder of one: {}", ids.join(", "))));
     }
     let asked = &args.asked;
-    let (agent, endpoint) = session.agent(agent, asked, args.model.as_deref())?;
+    let (agent, endpoint) = session.agent(agent, asked, args.model.as_slice())?;
     let limits = &args.limits;
     let plan = RoundsPlan {
         agent,

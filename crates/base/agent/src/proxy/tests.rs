@@ -4,9 +4,11 @@ use std::os::unix::net::UnixStream;
 use infradev_model::AgentSpec;
 
 use super::*;
+use crate::secret::GivenKey;
 
 mod bounded;
 mod counting;
+mod listed;
 
 #[test]
 fn other_hosts_are_known_whichever_way_they_are_asked_for() {
@@ -79,7 +81,7 @@ fn how_long_an_endpoint_asks_to_be_left_alone_is_kept_as_long_as_it_is_its_last_
 
 #[test]
 fn an_endpoint_is_a_plain_url_and_its_path_is_the_agents_too() {
-    let endpoint = |url: &str| Endpoint::new(url, Some("real".into()));
+    let endpoint = |url: &str| Endpoint::new(url, Some(given("real")));
     assert_eq!(endpoint("https://a.example/v1/").unwrap().inside(), "http://127.0.0.1:8472/v1");
     assert!(!format!("{:?}", endpoint("https://a.example/v1")).contains("real"));
     for url in ["a.example", "ftp://a.example", "https://user:word@a.example", "https://a.example?x=1"] {
@@ -88,6 +90,10 @@ fn an_endpoint_is_a_plain_url_and_its_path_is_the_agents_too() {
 }
 
 const KEY: &str = "the-real-key";
+
+fn given(key: &str) -> GivenKey {
+    GivenKey { variable: "OPENAI_API_KEY".to_owned(), text: key.into() }
+}
 
 /// An endpoint that keeps what it was asked: the first line, the headers in lower case, the body.
 struct Recorder {
@@ -160,7 +166,7 @@ impl Ground {
         let folder = tempfile::tempdir().unwrap();
         let log = std::fs::File::create(folder.path().join("requests.jsonl")).unwrap();
         let tally = Arc::new(Tally::new(log, budget, None));
-        let endpoint = Endpoint::new(&recorder.url, Some(KEY.into())).unwrap();
+        let endpoint = Endpoint::new(&recorder.url, Some(given(KEY))).unwrap();
         let proxy = Proxy::start(Some(endpoint), models, folder.path(), Arc::clone(&tally)).unwrap();
         Ground { recorder, proxy, tally, _folder: folder }
     }
@@ -241,14 +247,16 @@ fn what_is_sent_on_is_what_was_read_and_no_more() {
     assert_eq!(ground.tally.result().0.requests, 0);
     assert!(ground.lookups().iter().all(|lookup| lookup.starts_with("POST /v1/responses: ")));
     let headers = "Content-Type: application/json; charset=utf-16\r\nX-HTTP-Method-Override: DELETE\r\n";
-    assert_eq!(ground.ask("POST /v1/responses?a=%2f..", headers, SEARCH.as_bytes()), 200);
+    assert_eq!(ground.ask("POST /v1/responses?a=%2f..&api-version=v1", headers, SEARCH.as_bytes()), 200);
     let [first, headers, body] = &ground.recorder.asked()[0];
-    assert_eq!(first, "POST /v1/responses?a=%2f.. HTTP/1.1");
+    assert_eq!(first, "POST /v1/responses?api-version=v1 HTTP/1.1");
     assert_eq!(body, r#"{"model":"m","tools":[{"type":"function","name":"shell"}],"input":[]}"#);
     assert!(headers.contains("content-type: application/json\r\n"), "{headers}");
     assert!(headers.contains("authorization: bearer the-real-key\r\n"), "{headers}");
     assert!(!headers.contains("override") && !headers.contains("utf-16"), "{headers}");
-    assert!(ground.lookups().contains(&"hosted tool web_search".to_owned()));
+    for told in ["hosted tool web_search", "header x-http-method-override", "query a"] {
+        assert!(ground.lookups().contains(&told.to_owned()), "{:?}", ground.lookups());
+    }
     assert_eq!(ground.ask("GET /v1/models?limit=2", "", b"{}"), 200);
     let [first, _, body] = &ground.recorder.asked()[1];
     assert_eq!((first.as_str(), body.as_str()), ("GET /v1/models?limit=2 HTTP/1.1", ""));
@@ -320,7 +328,8 @@ fn a_key_that_the_endpoint_says_again_reaches_neither_the_agent_nor_the_record()
 
 #[test]
 fn a_key_that_no_header_can_hold_is_refused() {
-    let error = Endpoint::new("https://a.example", Some("a\nb".into())).unwrap_err();
-    assert!(matches!(error, AgentError::Key { .. }), "{error}");
-    assert!(!error.to_string().contains("a\nb"), "{error}");
+    let error = Endpoint::new("https://a.example", Some(given("abc\n"))).unwrap_err();
+    let what = "OPENAI_API_KEY holds a key that no header can hold: character 4 of 4 is a line's end";
+    assert_eq!(error.to_string(), what);
+    assert_eq!(infradev_model::Classified::class(&error), infradev_model::Class::BadInput);
 }

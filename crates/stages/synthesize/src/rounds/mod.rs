@@ -131,7 +131,7 @@ struct Budget {
 impl Budget {
     fn spend(&mut self, step: &Step) {
         self.time = self.time.saturating_sub(Duration::from_secs_f64(step.agent_s));
-        let used = step.metered.tokens.all();
+        let used = step.metered.charged();
         self.tokens = self.tokens.map(|tokens| tokens.saturating_sub(used));
     }
 

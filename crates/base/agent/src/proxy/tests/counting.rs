@@ -62,3 +62,33 @@ fn sums_that_an_endpoint_makes_up_stay_at_the_largest_number() {
     assert_eq!(statuses, [200, 403], "the budget is used up by the first");
     assert_eq!(ground.tally.result().0.tokens.input, u64::MAX);
 }
+
+#[test]
+fn a_budget_binds_where_answers_tell_no_tokens_by_the_bytes_of_request_and_answer() {
+    let body = format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{}\"}}}}]}}\n\n", "x".repeat(400));
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close";
+    let answer = format!("{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+    let ground = Ground::of(Recorder::saying(answer), None, Some(200));
+    let asked = format!("{{\"messages\":\"{}\"}}", "y".repeat(200));
+    let statuses = [0, 1, 2].map(|_| ground.ask("POST /v1/chat/completions", "", asked.as_bytes()));
+    assert_eq!(statuses, [200, 200, 403], "the second answer passes the budget");
+    let metered = ground.tally.result().0;
+    let each = (asked.len() + body.len()) as u64 / 4;
+    assert_eq!((metered.estimated, metered.charged()), (2 * each, 2 * each));
+    assert_eq!((metered.requests, metered.unmetered, metered.tokens.all()), (2, 2, 0));
+}
+
+#[test]
+fn an_answer_that_broke_off_is_charged_for_what_it_did_not_tell() {
+    let ground = Ground::answered(CUT);
+    let asked = format!("{{\"messages\":\"{}\"}}", "y".repeat(400));
+    ground.told("POST /v1/messages", "", asked.as_bytes());
+    drop(ground.proxy);
+    let metered = ground.tally.result().0;
+    let body = CUT.split_once("\r\n\r\n").unwrap().1;
+    let all = (asked.len() + body.len()) as u64 / 4;
+    assert_eq!((metered.tokens.all(), metered.charged()), (10, all), "told ones count among them");
+    drop(ground.tally);
+    let kept = std::fs::read_to_string(ground._folder.path().join("requests.jsonl")).unwrap();
+    assert!(kept.contains(&format!("\"estimated\":{}", all - 10)), "{kept}");
+}
