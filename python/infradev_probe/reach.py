@@ -1,16 +1,18 @@
 """Which lines of some files run, told case by case: for the one run of golden that decides which cases a mutant needs.
 
 Lines that run while modules are imported, tests are collected and wider fixtures are set up belong to no case alone: they
-count for every case (``shared``). Threads that :mod:`threading` starts are followed, other processes are not: a case that
-starts one is ``wide``, it may reach anything, and so may all where a module or a wider fixture starts a Python. What
-torch would compile (``torch.compile``, ``torch.jit.script``) is run as it is written. Before Python 3.12 threads that a library starts of itself (autograd's for
+count for every case (``shared``). Threads that Python starts are followed, other processes are not: a case that
+starts one is ``wide``, it may reach anything, and so may all where a module or a wider fixture starts a Python, or one of
+:mod:`multiprocessing`'s outlives its case. What torch would compile (``torch.compile``, ``torch.jit.script``) is run as it is written. Before Python 3.12 threads that a library starts of itself (autograd's for
 a device) are not followed either.
 """
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import importlib.machinery
+import multiprocessing.process
 import os
 import sys
 import threading
@@ -21,11 +23,28 @@ _STARTS_PROCESSES = ("os.fork", "os.forkpty", "os.posix_spawn", "os.exec", "os.s
 Line = tuple[int, int]
 
 
+class Places:
+    """Files by whatever path leads to them: a module that was found by ``tests/..`` or through a link says so in its code."""
+
+    def __init__(self, files: Sequence[str]) -> None:
+        self._real = {os.path.realpath(file): index for index, file in reversed(list(enumerate(files)))}
+        self._known: dict[str, int | None] = {file: index for index, file in enumerate(files)}
+
+    def of(self, path: str) -> int | None:
+        """The number of the file that a path leads to."""
+        try:
+            return self._known[path]
+        except KeyError:
+            found = None if path.startswith("<") else self._real.get(os.path.realpath(path))
+            self._known[path] = found
+            return found
+
+
 class Reach:
     """Follows the lines of ``files`` (absolute paths) from :meth:`start` on; a line is (index of its file, number)."""
 
     def __init__(self, files: Sequence[str]) -> None:
-        self._files = {file: index for index, file in enumerate(files)}
+        self._index = Places(files)
         self._own: set[Line] = set()
         self._shared: set[Line] = set()
         self._told: set[Line] = set()
@@ -38,6 +57,7 @@ class Reach:
         _compile_nothing()
         sys.addaudithook(self._audit)
         self._watch_imports()
+        self._watch_processes()
         monitoring: Any = getattr(sys, "monitoring", None)
         if monitoring is not None and monitoring.get_tool(monitoring.COVERAGE_ID) is None:
             self._monitor(monitoring)
@@ -45,6 +65,7 @@ class Reach:
             self._traces = True
             threading.settrace(self._enter)
             sys.settrace(self._enter)
+            self._watch_threads()
 
     @contextlib.contextmanager
     def case(self) -> Iterator[None]:
@@ -69,6 +90,7 @@ class Reach:
         if self._traces and sys.gettrace() != self._enter:  # a test took the place of the tracer
             self._wide = True
             sys.settrace(self._enter)
+        self._all_wide = self._all_wide or bool(multiprocessing.process.active_children())
         shared = self._shared - self._told
         self._told |= shared
         reached = {"own": sorted(self._own), "shared": sorted(shared), "wide": self._wide or self._all_wide}
@@ -81,7 +103,7 @@ class Reach:
         (self._shared if self._depth > 0 else self._own).add(line)
 
     def _enter(self, frame: FrameType, event: str, argument: Any) -> Any:
-        index = self._files.get(frame.f_code.co_filename)
+        index = self._index.of(frame.f_code.co_filename)
         if index is None:
             return None
         add = self._add
@@ -99,13 +121,16 @@ class Reach:
         monitoring.use_tool_id(tool, "infradev reach")
 
         def entered(code: CodeType, offset: int) -> Any:
-            if code.co_filename in self._files:
+            index = self._index.of(code.co_filename)
+            if index is not None:
                 monitoring.set_local_events(tool, code, events.LINE)
-                self._add((self._files[code.co_filename], code.co_firstlineno))
+                self._add((index, code.co_firstlineno))
             return monitoring.DISABLE
 
         def line(code: CodeType, number: int) -> Any:
-            self._add((self._files[code.co_filename], number))
+            index = self._index.of(code.co_filename)
+            if index is not None:
+                self._add((index, number))
 
         monitoring.register_callback(tool, events.PY_START, entered)
         monitoring.register_callback(tool, events.LINE, line)
@@ -121,13 +146,42 @@ class Reach:
 
         loader.exec_module = exec_module
 
+    def _watch_processes(self) -> None:
+        """multiprocessing starts a Python by a call of which no audit event tells."""
+        kind: Any = multiprocessing.process.BaseProcess
+        start = kind.start
+
+        def noting(this: Any) -> None:
+            self._began_process(True)
+            start(this)
+
+        kind.start = noting
+
+    def _watch_threads(self) -> None:
+        """threading's own threads are followed by its ``settrace``; others begin here."""
+        module: Any = _thread
+        start = module.start_new_thread
+
+        def start_followed(function: Any, arguments: Any, named: Any = None) -> int:
+            def followed(*arguments: Any, **named: Any) -> None:
+                sys.settrace(self._enter)
+                function(*arguments, **named)
+
+            return int(start(followed, arguments, named or {}))
+
+        module.start_new_thread = start_followed
+
+    def _began_process(self, is_python: bool) -> None:
+        if self._depth == 0:
+            self._wide = True
+        elif is_python:
+            self._all_wide = True  # another program than the repository's tells nothing of its lines
+
     def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event not in _STARTS_PROCESSES:
             return
-        if self._depth == 0:
-            self._wide = True
-        elif event in ("os.fork", "os.forkpty") or any(word in str(arguments) for word in ("python", "torchrun", os.getcwd())):
-            self._all_wide = True  # another program than the repository's tells nothing of its lines
+        forks = event in ("os.fork", "os.forkpty")
+        self._began_process(forks or any(word in str(arguments) for word in ("python", "torchrun", os.getcwd())))
 
 
 def _compile_nothing() -> None:

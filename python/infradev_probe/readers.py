@@ -15,6 +15,8 @@ import sys
 from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any, Sequence
 
+from .reach import Places
+
 _OPTIMIZED = 0x1  # CO_OPTIMIZED: the code of a function, not of a module or a class
 #: What shows lines of a file in a message.
 _SHOWN = ("warnings", "traceback")
@@ -32,7 +34,7 @@ class Readers:
     def __init__(self, root: str, files: Sequence[str]) -> None:
         self._root = os.path.join(root, "")
         self._files = {place: file for file in files if (place := _place(file)) is not None}
-        self._paths = set(files)
+        self._places = Places(files)
         #: files of which more was read than single functions
         self.whole: set[str] = set()
         #: codes that were read
@@ -77,7 +79,7 @@ class Readers:
             thing = thing.f_code
             if thing.co_flags & _OPTIMIZED:  # it runs: that is known by its lines
                 return
-        if isinstance(thing, CodeType) and thing.co_filename in self._paths:
+        if isinstance(thing, CodeType) and self._places.of(thing.co_filename) is not None:
             self._add(thing)
 
     def _add(self, code: CodeType) -> None:

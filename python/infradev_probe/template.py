@@ -26,6 +26,7 @@ import pytest
 from .frames import Channel, FrameError
 from .launcher import Fault, Launcher
 from .rank_official import Official, _gated
+from .reach import Places
 from .readers import Readers
 
 #: What differs from launch to launch: a module that reads one of these while it is collected is not the same in every rank.
@@ -214,16 +215,25 @@ class _File:
 
 def _living(paths: list[str]) -> tuple[dict[str, list[FunctionType]], dict[str, set[CodeType]]]:
     """The functions of each file, and the codes of its generators and coroutines that have begun or wait to."""
+    places = Places(paths)
+
+    def file_of(code: CodeType) -> str | None:
+        index = places.of(code.co_filename)
+        return None if index is None else paths[index]
+
     functions: dict[str, list[FunctionType]] = {path: [] for path in paths}
     at_work: dict[str, set[CodeType]] = {path: set() for path in paths}
     for thing in gc.get_objects():
         kind: Any = type(thing)
-        if kind is FunctionType and thing.__code__.co_filename in functions:
-            functions[thing.__code__.co_filename].append(thing)
+        if kind is FunctionType:
+            file = file_of(thing.__code__)
+            if file is not None:
+                functions[file].append(thing)
         elif kind in _AT_WORK:
             code: CodeType = getattr(thing, _AT_WORK[kind])
-            if code.co_filename in at_work:
-                at_work[code.co_filename].add(code)
+            file = file_of(code)
+            if file is not None:
+                at_work[file].add(code)
     return functions, at_work
 
 

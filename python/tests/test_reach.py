@@ -9,6 +9,8 @@ from textwrap import dedent
 
 import pytest
 
+from infradev_probe.reach import Places
+
 LIBRARY = """\
 VALUE = 1
 
@@ -64,6 +66,57 @@ def test_lines_belong_to_the_case_in_which_they_run_and_what_is_imported_to_all(
     assert {line for _, line in yes["shared"]} >= {1, 4, 10}, "told once"
     assert no["shared"] == thread["shared"] == []
     assert [case["wide"] for case in (yes, no, thread, process)] == [False, False, False, True]
+
+
+def test_a_file_is_known_by_whatever_path_leads_to_it(tmp_path: Path) -> None:
+    (tmp_path / "pkg").mkdir()
+    (tmp_path / "pkg/module.py").touch()
+    (tmp_path / "linked").symlink_to("pkg")
+    places = Places([str(tmp_path / "other.py"), str(tmp_path / "pkg/module.py")])
+    for path in ("pkg/module.py", "tests/../pkg/module.py", "linked/module.py"):
+        assert places.of(f"{tmp_path}/{path}") == 1
+    assert places.of(f"{tmp_path}/pkg/absent.py") is None
+    assert places.of("<string>") is None
+
+
+SPAWNS = """\
+import multiprocessing, sys
+sys.path[:0] = [{kit!r}, {here!r}]
+from infradev_probe.reach import Reach
+
+if __name__ == "__main__":
+    reach = Reach([{here!r} + "/library.py"])
+    reach.start()
+    import library
+    told = []
+    context = multiprocessing.get_context({how!r})
+    with reach.case():
+        pass
+    told.append(reach.take()["wide"])
+    with reach.case():
+        process = context.Process(target=library.threaded)
+        process.start()
+        process.join()
+    told.append(reach.take()["wide"])
+    with reach.case():
+        pass
+    told.append(reach.take()["wide"])
+    pool = context.Pool(1)
+    told.append(reach.take()["wide"])
+    pool.terminate()
+    print(told)
+"""
+
+
+@pytest.mark.parametrize("how", ["fork", "spawn", "forkserver"])
+def test_a_case_that_starts_a_process_of_multiprocessing_may_reach_anything(tmp_path: Path, how: str) -> None:
+    (tmp_path / "library.py").write_text(dedent(LIBRARY))
+    kit = str(Path(__file__).parent.parent)
+    (tmp_path / "spawns.py").write_text(SPAWNS.format(kit=kit, here=str(tmp_path), how=how))
+    ran = subprocess.run([sys.executable, str(tmp_path / "spawns.py")], capture_output=True, text=True, timeout=60)
+    assert ran.returncode == 0, ran.stderr
+    # a pool that lives: what later cases run in it is not told
+    assert ran.stdout.strip() == "[False, True, False, True]"
 
 
 COMPILED = """\

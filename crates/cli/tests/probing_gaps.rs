@@ -94,6 +94,24 @@ fn a_gap_of_a_file_that_the_change_empties_stands_on_the_whole_file() {
 }
 
 #[test]
+fn a_file_that_moves_from_tests_into_the_code_is_read_as_gone_and_new() {
+    let branch = rebate();
+    let shared = "RATES = [1, 2, 3, 4]\n\n\ndef rate(number):\n    return RATES[number]\n";
+    branch.write("tests/rates.py", shared);
+    branch.commit("rates of tests");
+    branch.git(&["checkout", "-q", "-b", "moved"]);
+    std::fs::remove_file(branch.ground.path().join("shop/tests/rates.py")).unwrap();
+    branch.write("src/shop/rates.py", shared);
+    branch.write(
+        "tests/test_rates.py",
+        "from shop.rates import rate\n\n\ndef test_rate():\n    assert rate(2) == 3\n",
+    );
+    let document = branch.gaps(&["--base", "rebate", "--json"]).exits(0).json();
+    let mutants = document["change"]["mutants"].as_array().unwrap();
+    assert!(mutants.iter().any(|record| record["mutant"]["file"] == "src/shop/rates.py"), "{document:#}");
+}
+
+#[test]
 fn a_branch_whose_every_line_is_noticed_has_no_gap() {
     let branch = rebate();
     branch.write("src/shop/price.py", "def total(items):\n    return sum(items) * 2\n");

@@ -414,3 +414,68 @@ fn tests_that_are_expected_to_fail_are_told_with_those_that_are_skipped() {
     let golden = &document["change"]["golden"][0];
     assert_eq!(golden["left_out"], serde_json::json!(["tests/test_lately.py::test_known"]), "{golden:#}");
 }
+
+#[test]
+fn of_code_that_tests_import_by_a_path_of_their_own() {
+    let module = format!("def double(x):\n    return 2 * x\n{HALF}");
+    let tests = "\
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), '..', 'src'))
+from shop.lately import double, half
+
+
+def test_double():
+    assert double(3) == 6
+
+
+def test_half():
+    assert half(4) == 2
+";
+    assert!(survivors_of(&module, tests) > 0);
+}
+
+#[test]
+fn of_code_that_runs_in_processes_that_are_spawned() {
+    let module = format!("def double(x):\n    return 2 * x\n{HALF}");
+    let tests = "\
+import multiprocessing
+from shop.lately import double, half
+
+
+def test_double():
+    with multiprocessing.get_context('spawn').Pool(1) as pool:
+        assert pool.map(double, [3]) == [6]
+
+
+def test_half():
+    assert half(4) == 2
+";
+    assert!(survivors_of(&module, tests) > 0);
+}
+
+#[test]
+fn of_tests_that_a_mutant_makes_skip_or_go_by_other_names() {
+    let module =
+        format!("def sizes(k):\n    return [0, k, 2 * k]\n\n\ndef ready(k):\n    return k > 1\n{HALF}");
+    let tests = "\
+import pytest
+from shop import lately
+
+
+@pytest.mark.parametrize('size', lately.sizes(3))
+def test_sizes(size):
+    assert 0 <= size < 7
+
+
+def test_ready():
+    if not lately.ready(3):
+        pytest.skip('not yet')
+
+
+def test_half():
+    assert lately.half(4) == 2
+";
+    assert!(survivors_of(&module, tests) > 2);
+}

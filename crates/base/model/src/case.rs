@@ -56,6 +56,11 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// Whether pytest's exit code would tell of it.
+    pub fn fails(self) -> bool {
+        !matches!(self, Outcome::Passed | Outcome::Skipped | Outcome::Xfailed | Outcome::Xpassed)
+    }
+
     /// The word as it stands in files and tables.
     pub fn word(self) -> &'static str {
         match self {

@@ -66,6 +66,7 @@ pub async fn run(global: &Global, mut args: ProbeGapsArgs) -> Result<ExitCode, F
         rewrites: Vec::new(),
         shard: args.shard,
         skip_failing: args.skip_failing,
+        skips_pass: true,
         only: change.only.clone(),
     };
     let progress = Arc::clone(&session.progress);

@@ -54,6 +54,7 @@ pub async fn run(global: &Global, args: SynthesizeArgs) -> Result<ExitCode, Fail
             rewrites: funnel::rewrites_of(&ready, args.rewrites)?,
             shard: args.shard,
             skip_failing: args.skip_failing,
+            skips_pass: false,
             only: Default::default(),
         };
         let progress = Arc::clone(&session.progress);

@@ -10,7 +10,9 @@ use infradev_model::{
     AcceptanceSpec, Area, BaseSource, Class, Classified, Contract, Digest, EnvironmentSpec, Kind, Limits,
     PublicTask, SealedTask, TASK_SCHEMA, TaskSpec, Tests, Timeouts, is_tree_path,
 };
-use infradev_patch::{Change, FilePatch, Patch, PathClass, TestPaths, is_collected, looks_like_test};
+use infradev_patch::{
+    Change, FilePatch, Patch, PatchError, PathClass, TestPaths, is_collected, looks_like_test,
+};
 
 /// The id of a branch's task.
 const ID: &str = "change";
@@ -87,6 +89,8 @@ pub enum ChangeError {
     Git(#[from] GitError),
     #[error("the change against {base}: {why}")]
     Unreadable { base: String, why: String },
+    #[error("the change against {base}: {why}")]
+    AcrossSplit { base: String, why: PatchError },
     #[error("there is no change against {base}: {head} holds what it held where it left {base}")]
     NoChange { base: String, head: String },
     #[error("the change against {base} touches no test file")]
@@ -130,9 +134,24 @@ impl DraftedChange {
         let repo = Repo::open(&ask.repository)?;
         let head = repo.resolve(ask.head.as_deref().unwrap_or("HEAD"))?;
         let base = repo.merge_base(&repo.resolve(&ask.base)?, &head)?;
+        match DraftedChange::read(ask, &repo, (&base, &head), Renames::Detect) {
+            // A file that moves between tests and code is one that goes there and one that comes here.
+            Err(ChangeError::AcrossSplit { .. }) => {
+                DraftedChange::read(ask, &repo, (&base, &head), Renames::Off)
+            }
+            read => read,
+        }
+    }
+
+    fn read(
+        ask: &ChangeAsk,
+        repo: &Repo,
+        (base, head): (&CommitId, &CommitId),
+        renames: Renames,
+    ) -> Result<DraftedChange, ChangeError> {
         let diff = match &ask.head {
-            Some(_) => repo.diff(&base, &head, Renames::Detect)?,
-            None => repo.diff_to_work_tree(&base, &ask.repository, Renames::Detect)?,
+            Some(_) => repo.diff(base, head, renames)?,
+            None => repo.diff_to_work_tree(base, &ask.repository, renames)?,
         };
         let unreadable = |why: String| ChangeError::Unreadable { base: ask.base.clone(), why };
         let patch = Patch::parse(&diff).map_err(|error| unreadable(error.to_string()))?;
@@ -140,7 +159,7 @@ impl DraftedChange {
             let head = ask.head.clone().unwrap_or_else(|| "the work tree".to_string());
             return Err(ChangeError::NoChange { base: ask.base.clone(), head });
         }
-        let there = tracked(&repo, &head, &patch)?;
+        let there = tracked(repo, head, &patch)?;
         let (files, only) = tests(ask, &patch, &there)?;
         let roots = roots(&files);
         let paths = TestPaths::new(&roots);
@@ -150,7 +169,12 @@ impl DraftedChange {
                 || removed.contains(path)
                 || files.iter().any(|file| file.as_bytes() == path)
         };
-        let split = patch.split(is_test).map_err(|error| unreadable(error.to_string()))?;
+        let split = patch.split(is_test).map_err(|error| match error {
+            PatchError::RenameAcrossSplit { .. } => {
+                ChangeError::AcrossSplit { base: ask.base.clone(), why: error }
+            }
+            error => unreadable(error.to_string()),
+        })?;
         let spec = TaskSpec {
             schema: TASK_SCHEMA,
             id: ID.to_string(),

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use futures_util::future::{try_join, try_join_all};
 use infradev_executor::{ChangedFile, Executor, GoldenChange, ReadyTask, Rewritten, Slot};
 use infradev_model::{
-    Digest, DigestBuilder, GoldenControl, Mutant, MutantRecord, RewriteRecord, Strength, Suite, Synthesis,
+    Digest, DigestBuilder, Fate, GoldenControl, Mutant, MutantRecord, RewriteRecord, Strength, Suite,
+    Synthesis,
 };
 use infradev_store::{RunFolder, Staging};
 use infradev_trial::{Session, TrialError};
@@ -23,7 +24,7 @@ use super::{FunnelError, Mutations, followed, lines_of};
 const SEED: u64 = 0x5eed;
 
 /// Names how a mutant comes to its verdict: what another way found is not gone on with, nor merged with what this one finds.
-const WAY: &str = "infradev funnel v2";
+const WAY: &str = "infradev funnel v3";
 
 /// What is asked for.
 #[derive(Debug, Clone)]
@@ -38,6 +39,9 @@ pub struct FunnelPlan {
     pub skip_failing: bool,
     /// Ids of official cases, without parameters or with; all of them where none is given.
     pub only: BTreeSet<String>,
+    /// Whether a mutant passes an official case that it makes skip or go by another id, as pytest's exit code has it. A task's verdict
+    /// has it otherwise: golden passes the case, so a patch must.
+    pub skips_pass: bool,
 }
 
 /// Something that happened.
@@ -134,7 +138,13 @@ impl<'a> Funnel<'a> {
         }
         let (mutants, anew, queue) = (RefCell::new(mutants), RefCell::new(anew), RefCell::new(open));
         let believed = Believed::default();
-        let trying = Trying { task: &self.ready.task, control: &control, believed: &believed, seed: SEED };
+        let trying = Trying {
+            task: &self.ready.task,
+            control: &control,
+            believed: &believed,
+            seed: SEED,
+            skips_pass: self.plan.skips_pass,
+        };
         let work = async |place: Place| {
             // As a whole: slot, GPUs and folder stay until the session is closed.
             let Place { mut session, held } = place;
@@ -230,7 +240,8 @@ impl<'a> Funnel<'a> {
     fn inputs(&self) -> Digest {
         let mut inputs = DigestBuilder::new("infradev synthesis v1");
         inputs.part("session", self.key.as_str().as_bytes()).part("golden", &self.ready.task.golden);
-        inputs.part("skip failing", &[u8::from(self.plan.skip_failing)]);
+        let words = [self.plan.skip_failing, self.plan.skips_pass].map(u8::from);
+        inputs.part("skip failing", &words);
         let mut digests: Vec<&str> =
             self.plan.mutations.mutants.iter().map(|mutant| mutant.digest.as_str()).collect();
         digests.sort_unstable();
@@ -333,6 +344,13 @@ impl<'a> Funnel<'a> {
                     remarks.push(format!("left out at world size {}, since {why}: {names}", suite.world));
                 }
             }
+        }
+        if !mutants.is_empty() && mutants.iter().all(|record| record.fate == Fate::Unreached) {
+            remarks.push(
+                "no line of the change ran in any test: are it and what the tests import the same files? What a test starts as \
+                 a program of its own is followed only where it is a Python that it starts by itself"
+                    .to_string(),
+            );
         }
         let synthesis = Synthesis {
             id: self.ready.task.id().to_string(),

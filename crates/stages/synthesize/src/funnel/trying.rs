@@ -21,6 +21,8 @@ pub struct Trying<'a> {
     pub believed: &'a Believed,
     /// Seed of the probes' inputs: the same for all mutants, as for golden's control.
     pub seed: u64,
+    /// Whether an official case that is skipped, or goes by another id, is passed, as pytest's exit code has it.
+    pub skips_pass: bool,
 }
 
 /// A mutant with what it takes to try it.
@@ -184,7 +186,7 @@ impl Trying<'_> {
             seed: self.seed,
         };
         let tried = run(session, Suite::Probe, &ask).await?;
-        if let Some(by) = rejection(control, &tried, cases) {
+        if let Some(by) = rejection(control, &tried, cases, &|case| rejects(control, case)) {
             record.by.get_or_insert(by);
         }
         for case in tried.cases.iter().filter(|case| !judge_failed(case)) {
@@ -205,9 +207,10 @@ impl Trying<'_> {
         pace: Pace,
     ) -> Result<Option<RejectedBy>, TrialError> {
         let mut scopes = control.scopes(reached).into_iter().peekable();
+        let skips_pass = self.skips_pass;
         while let Some(Scope { asked, whole }) = scopes.next() {
             let (timeouts, deadlines) = self.times(control, &asked, pace);
-            let rejects = |case: &CaseResult| rejects(control, case);
+            let rejects = |case: &CaseResult| rejects_unless(skips_pass, control, case);
             let ask = Ask {
                 world: control.world,
                 cases: Some(&asked),
@@ -220,7 +223,15 @@ impl Trying<'_> {
                 seed: self.seed,
             };
             let tried = run(session, Suite::Official, &ask).await?;
-            match rejection(control, &tried, &asked) {
+            let found = rejection(control, &tried, &asked, &rejects);
+            let gone = found.as_ref().is_some_and(|by| by.word == Word::Missing);
+            if self.skips_pass && gone && tried.notes.is_empty() && !tried.cases.is_empty() {
+                if whole {
+                    return self.by_other_ids(session, control, pace).await;
+                }
+                continue;
+            }
+            match found {
                 None if whole => return Ok(None),
                 None => {}
                 Some(by) if scopes.peek().is_none() => return Ok(Some(by)),
@@ -231,6 +242,38 @@ impl Trying<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// Runs all that is collected, by whatever ids: parameters may be made of what a mutant changes.
+    async fn by_other_ids(
+        &self,
+        session: &mut Session,
+        control: &SuiteControl,
+        pace: Pace,
+    ) -> Result<Option<RejectedBy>, TrialError> {
+        let all: BTreeSet<String> = control.order.iter().map(|(id, _)| id.clone()).collect();
+        let (timeouts, deadlines) = self.times(control, &all, pace);
+        let skips_pass = self.skips_pass;
+        let fails = |case: &CaseResult| {
+            let known = all.contains(&case.case.id);
+            rejects_unless(skips_pass, control, case)
+                || !known && case.outcomes().iter().any(|outcome| outcome.fails())
+        };
+        let ask = Ask {
+            world: control.world,
+            cases: None,
+            stop: Some(&fails),
+            eager: false,
+            resumes: false,
+            timeouts: &timeouts,
+            deadlines: &deadlines,
+            reach: &[],
+            seed: self.seed,
+        };
+        let tried = run(session, Suite::Official, &ask).await?;
+        // What could not be collected now could before.
+        let asked = if tried.notes.is_empty() { BTreeSet::new() } else { all.clone() };
+        Ok(rejection(control, &tried, &asked, &fails))
     }
 
     /// Whether golden answers as ever in the cases that a mutant was run on, up to the one that rejects it.
@@ -247,7 +290,7 @@ impl Trying<'_> {
             // It could not be collected: no case had a part in that.
             return Ok(true);
         }
-        let last = tried.cases.iter().find(|case| rejects(control, case));
+        let last = tried.cases.iter().find(|case| rejects_unless(self.skips_pass, control, case));
         let sequence = sequence(control, asked, tried, last);
         if let Some(agrees) = self.believed.known(control.world, tried.resumed, &sequence) {
             return Ok(agrees);
@@ -264,7 +307,7 @@ impl Trying<'_> {
                 golden.cases.iter().any(|case| case.case.id == last.case.id)
                     && !golden.cases.iter().any(|case| rejects(control, case))
             }
-            None => rejection(control, &golden, asked).is_none(),
+            None => rejection(control, &golden, asked, &|case| rejects(control, case)).is_none(),
         };
         self.believed.keep(control.world, tried.resumed, sequence, agrees);
         Ok(agrees)
@@ -297,8 +340,19 @@ fn rejects(control: &SuiteControl, case: &CaseResult) -> bool {
     control.cases.contains_key(&case.case.id) && word(control, case) != Word::Passed && !judge_failed(case)
 }
 
-/// What rejects a mutant in a run, if anything.
-fn rejection(control: &SuiteControl, tried: &Tried, asked: &BTreeSet<String>) -> Option<RejectedBy> {
+/// The same, but for a case that is skipped where that is passing.
+fn rejects_unless(skips_pass: bool, control: &SuiteControl, case: &CaseResult) -> bool {
+    let fails = || case.outcomes().iter().any(|outcome| outcome.fails());
+    rejects(control, case) && (!skips_pass || fails())
+}
+
+/// What rejects a mutant in a run, if anything: a case that does by `rejects`, or one that is missing.
+fn rejection(
+    control: &SuiteControl,
+    tried: &Tried,
+    asked: &BTreeSet<String>,
+    rejects: &dyn Fn(&CaseResult) -> bool,
+) -> Option<RejectedBy> {
     let by = |case: String, word: Word, said: String| RejectedBy {
         suite: control.suite,
         case,
@@ -306,7 +360,7 @@ fn rejection(control: &SuiteControl, tried: &Tried, asked: &BTreeSet<String>) ->
         word,
         said,
     };
-    if let Some(case) = tried.cases.iter().find(|case| rejects(control, case)) {
+    if let Some(case) = tried.cases.iter().find(|case| rejects(case)) {
         return Some(by(case.case.id.clone(), word(control, case), case.said()));
     }
     let judged: BTreeSet<String> =
