@@ -118,17 +118,25 @@ class Judge:
     def _tell_collected(self, items: list[Any]) -> None:
         cases = []
         for item in items:
-            number = f"{os.path.basename(self._probes)}/{os.path.relpath(item.path, self._probes)}::{item.name}"
+            self._items[self._number(item)] = item
+        for number, item in list(self._items.items()):
             found = case_of(item.function)
             assert found is not None
-            self._items[number] = item
             line = inspect.unwrap(item.function).__code__.co_firstlineno
             body = {"checks": found.checks, "traits": list(found.traits), "worlds": list(found.worlds), "line": line}
+            if found.exact is not None:
+                body["exact"] = f"{number.split('::')[0]}::{found.exact}[world={self._world}]"
+                if body["exact"] not in self._items or body["exact"] == number:
+                    error = ValueError(f"exact={found.exact!r} names no other case of the file at world size {self._world}")
+                    self._uncollectable(os.path.relpath(str(item.path), os.path.dirname(self._probes)), error)
             cases.append({"id": number, **body})
         chunks = [cases[start : start + _CHUNK] for start in range(0, len(cases), _CHUNK)] or [[]]
         for index, chunk in enumerate(chunks, 1):
             self._channel.send({"type": "collected", "cases": chunk, "more": index < len(chunks)})
         self._collected = True
+
+    def _number(self, item: Any) -> str:
+        return f"{os.path.basename(self._probes)}/{os.path.relpath(item.path, self._probes)}::{item.name}"
 
     # -- the loop ----------------------------------------------------------------------------------------------------
 

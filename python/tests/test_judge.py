@@ -134,6 +134,29 @@ def test_cases_are_collected_for_their_world_sizes_only(bench: Bench) -> None:
         assert [case["id"] for case in relay.cases] == ["probes/judge_x.py::single[world=1]"]
 
 
+def test_a_case_names_the_one_that_asks_the_same_on_exact_inputs(bench: Bench) -> None:
+    bench.judge(
+        """
+        @case(worlds=[1, 2], checks="precision", exact="on_small_integers")
+        def on_any_numbers(worlds, rng): pass
+        @case(worlds=[2], checks="numbers")
+        def on_small_integers(worlds, rng): pass
+        """
+    )
+    with bench.relay(2) as relay:
+        assert [case.get("exact") for case in relay.cases] == ["probes/judge_x.py::on_small_integers[world=2]", None]
+        assert not relay.uncollectable
+    with bench.relay(1) as relay:
+        told = relay.uncollectable[0]["message"]
+    assert told == "exact='on_small_integers' names no other case of the file at world size 1"
+
+
+def test_exact_inputs_are_for_checks_of_numbers(bench: Bench) -> None:
+    bench.judge("@case(worlds=[2], checks='state', exact='y')\ndef x(worlds): pass")
+    with bench.relay(2) as relay:
+        assert "is for checks of numbers and precision; this one checks state" in relay.uncollectable[0]["message"]
+
+
 def test_a_judge_file_that_does_not_collect_is_told_beside_the_others(bench: Bench) -> None:
     bench.judge("import nothing_of_the_kind", "judge_a.py")
     bench.judge("@case(worlds=[2], checks='speed')\ndef x(worlds): pass", "judge_b.py")

@@ -226,6 +226,9 @@ pub struct Judgement {
     /// Free words.
     #[serde(default)]
     pub traits: Vec<String>,
+    /// The id of the case that asks the same on inputs on which the right algorithm is exact, where the probe names one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exact: Option<String>,
     /// Why it rejected, where it did: absent where the patch passed, and where the judge failed by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rejection: Option<Rejection>,

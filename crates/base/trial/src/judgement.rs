@@ -46,6 +46,7 @@ impl JudgeReport {
             seed,
             checks: case.checks.clone(),
             traits: case.traits.clone(),
+            exact: case.exact.clone(),
             rejection,
             expectations,
             ranks,

@@ -273,6 +273,9 @@ pub struct JudgeCase {
     /// Free words.
     #[serde(default)]
     pub traits: Vec<String>,
+    /// The id of the case with its exact inputs.
+    #[serde(default)]
+    pub exact: Option<String>,
 }
 
 /// A call of an observer on some ranks; the payload holds each part's inputs, one after the other.
