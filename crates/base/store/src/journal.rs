@@ -13,7 +13,7 @@
 //! and the trials that they tell of run again.
 
 use std::fs::{File, OpenOptions};
-use std::io::{Seek, SeekFrom, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
@@ -58,6 +58,8 @@ pub struct Contents<E> {
     pub damaged: Vec<Damage>,
     /// Bytes up to the end of the last line that is not torn.
     whole_bytes: u64,
+    /// Lines in them.
+    whole_lines: usize,
     next_seq: u64,
 }
 
@@ -76,12 +78,42 @@ pub fn read<E: DeserializeOwned>(path: &Path) -> Result<Contents<E>, StoreError>
     Ok(parse(&disk::read_if_there(path)?.unwrap_or_default()))
 }
 
+/// The same journal as it is now, of which what is known was read before: only what was appended is read, unless the file is shorter than
+/// it was.
+pub fn read_on<E: DeserializeOwned>(path: &Path, known: Contents<E>) -> Result<Contents<E>, StoreError> {
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(parse(&[])),
+        Err(error) => return Err(StoreError::io("read", path, error)),
+    };
+    let broken = |error| StoreError::io("read", path, error);
+    if file.metadata().map_err(broken)?.len() < known.whole_bytes {
+        return read(path);
+    }
+    file.seek(SeekFrom::Start(known.whole_bytes)).map_err(broken)?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(broken)?;
+    Ok(parse_on(Contents { torn: None, ..known }, &bytes))
+}
+
 fn parse<E: DeserializeOwned>(bytes: &[u8]) -> Contents<E> {
-    let mut contents =
-        Contents { events: Vec::new(), torn: None, damaged: Vec::new(), whole_bytes: 0, next_seq: 0 };
+    let contents = Contents {
+        events: Vec::new(),
+        torn: None,
+        damaged: Vec::new(),
+        whole_bytes: 0,
+        whole_lines: 0,
+        next_seq: 0,
+    };
+    parse_on(contents, bytes)
+}
+
+/// Reads the bytes that follow what is known.
+fn parse_on<E: DeserializeOwned>(mut contents: Contents<E>, bytes: &[u8]) -> Contents<E> {
+    let (before, lines) = (contents.whole_bytes, contents.whole_lines);
     let mut at = 0;
     for (index, raw) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
-        let number = index + 1;
+        let number = lines + index + 1;
         at += raw.len();
         let is_last = at == bytes.len();
         let parsed = match raw.strip_suffix(b"\n") {
@@ -96,13 +128,13 @@ fn parse<E: DeserializeOwned>(bytes: &[u8]) -> Contents<E> {
                 }
                 contents.events.push((number, event));
                 contents.next_seq = seq + 1;
-                contents.whole_bytes = at as u64;
+                (contents.whole_bytes, contents.whole_lines) = (before + at as u64, number);
             }
             Err(what) if is_last => contents.torn = Some(Damage { line: number, what }),
             Err(what) => {
                 contents.damaged.push(Damage { line: number, what });
                 contents.next_seq += 1;
-                contents.whole_bytes = at as u64;
+                (contents.whole_bytes, contents.whole_lines) = (before + at as u64, number);
             }
         }
     }
@@ -254,6 +286,30 @@ mod tests {
             prop_assert_eq!(contents.torn.is_some(), is_last);
             prop_assert_eq!(contents.damaged.iter().map(|d| d.line).collect::<Vec<_>>(), if is_last { vec![] } else { vec![line + 1] });
             prop_assert_eq!(Journal::<String>::open(&path).is_ok(), is_last);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn read_on_from_any_byte_it_is_what_it_is_read_at_once(
+            events in prop::collection::vec(any::<String>(), 1..6), cut in any::<prop::sample::Index>(), to in any::<u8>(),
+        ) {
+            let (_folder, path) = journal_of(&events);
+            let mut bytes = std::fs::read(&path).unwrap();
+            let half = bytes.len() / 2;
+            if bytes[half] != b'\n' && to != b'\n' {
+                bytes[half] = to;
+            }
+            std::fs::write(&path, &bytes[..cut.index(bytes.len())]).unwrap();
+            let before = read::<String>(&path).unwrap();
+            std::fs::write(&path, &bytes).unwrap();
+            let whole = read::<String>(&path).unwrap();
+            prop_assert_eq!(read_on(&path, before).unwrap(), whole.clone());
+            // One that was made anew is shorter, and is read from its beginning.
+            std::fs::write(&path, b"").unwrap();
+            prop_assert_eq!(read_on(&path, whole).unwrap().events, vec![]);
         }
     }
 

@@ -30,7 +30,7 @@ pub use pack::{
 };
 pub use removal::remove_tree;
 pub use run::{RunFolder, Staging};
-pub use runs::{Plan, RunEvent, RunView, Runs};
+pub use runs::{Plan, RunEvent, RunView, Runs, in_use};
 pub use scratch::Scratch;
 pub use stamp::utc_time;
 pub use task::{last_acceptance, save_acceptance, with_parts};

@@ -105,6 +105,7 @@ impl RunFolder {
     /// Writes a document of the run, such as `grade.json`; whole or not at all.
     pub fn write_document<T: Serialize>(&self, name: &str, document: &T) -> Result<PathBuf, StoreError> {
         let path = self.folder.join(name);
+        disk::create_folder(path.parent().unwrap_or(&self.folder))?;
         disk::write_json(&path, document)?;
         Ok(path)
     }

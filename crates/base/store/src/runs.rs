@@ -90,7 +90,7 @@ pub struct Plan {
 }
 
 /// A run as anyone may read it, while a process works on it too.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct RunView {
     /// The run's folder.
     pub folder: PathBuf,
@@ -133,10 +133,27 @@ impl RunView {
 
     /// The records of its finished trials that can be read as `R`, in the order of their keys.
     pub fn records<R: DeserializeOwned>(&self) -> Vec<R> {
+        let read = self.record_files().into_iter().filter_map(|path| fs::read(path).ok());
+        read.filter_map(|bytes| serde_json::from_slice(&bytes).ok()).collect()
+    }
+
+    /// The files of the records of its finished trials, in the order of their keys.
+    pub fn record_files(&self) -> Vec<PathBuf> {
         let folder = self.folder.join("trials");
         let names = names_in(&folder).unwrap_or_default().into_iter();
-        let read = |name: String| fs::read(folder.join(name).join(RESULT)).ok();
-        names.filter_map(read).filter_map(|bytes| serde_json::from_slice(&bytes).ok()).collect()
+        names.map(|name| folder.join(name).join(RESULT)).collect()
+    }
+
+    /// The same run as it is now: of its journal what was appended is read.
+    ///
+    /// # Errors
+    /// It is gone, or cannot be read.
+    pub fn again(self) -> Result<RunView, StoreError> {
+        let name = self.folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Runs::new(self.folder.parent().unwrap_or(Path::new("."))).run_json(&name)?;
+        let in_use = Held::by_another(&self.folder.join("lock"))?;
+        let journal = journal::read_on(&self.folder.join("journal.jsonl"), self.journal)?;
+        Ok(RunView { finished: self.folder.join(FINISHED).is_file(), journal, in_use, ..self })
     }
 }
 
@@ -321,6 +338,11 @@ impl Runs {
         format::schema(&name, found.schema, RUN_SCHEMA)?;
         Ok((folder, format::json(&name, &bytes)?))
     }
+}
+
+/// Whether a live process works on the run of this folder; not where that cannot be told.
+pub fn in_use(folder: &Path) -> bool {
+    Held::by_another(&folder.join("lock")).unwrap_or(false)
 }
 
 fn versioned<T: DeserializeOwned>(path: &Path, schema: u32) -> Result<Option<T>, StoreError> {
