@@ -32,8 +32,9 @@ pub struct ReportArgs {
     /// Write a static site into this folder, which is not there, is empty, or holds an older site
     #[arg(long, value_name = "FOLDER")]
     pub site: Option<PathBuf>,
-    /// With --site: the pack of these tasks, for their specification and contract; with --sealed also the last acceptance and golden
-    #[arg(long, value_name = "PACK", requires = "site")]
+    /// The pack of these tasks: a site then has their specification and contract, with --sealed also the last acceptance and golden. Of
+    /// runs that keep no official tests and no golden, being of an older infradev, those of the pack are read
+    #[arg(long, value_name = "PACK")]
     pub pack: Option<PathBuf>,
     /// Print Markdown instead of tables
     #[arg(long, conflicts_with = "json")]

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use crate::case::{Suite, Word};
 use crate::figures::Figures;
 use crate::label::Labelled;
-use crate::submission::{Ending, Tokens};
+use crate::readings::{Likeness, OwnTests, Reached};
+use crate::submission::{AgentUsed, Ending, Tokens};
 use crate::task::{Area, BaseSource, Kind, PublicTask};
 use crate::verdict::{SuiteScores, Verdict};
 
@@ -24,6 +25,9 @@ pub struct TaskFacts {
     pub kind: Kind,
     /// The repository that it is of: the last two parts of a url, the name of a folder.
     pub repository: String,
+    /// Free words of `task.toml`; left out by older versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub traits: Vec<String>,
 }
 
 impl PublicTask {
@@ -35,7 +39,13 @@ impl PublicTask {
             }
             BaseSource::Commit { repository, .. } => repository_name(repository),
         };
-        TaskFacts { task: self.spec.id.clone(), area: self.spec.area, kind: self.spec.kind, repository }
+        TaskFacts {
+            task: self.spec.id.clone(),
+            area: self.spec.area,
+            kind: self.spec.kind,
+            repository,
+            traits: self.spec.traits.clone(),
+        }
     }
 }
 
@@ -148,7 +158,16 @@ pub struct AnalysedSubmission {
     pub failing: u32,
     /// Seconds of its trials.
     pub graded_s: f64,
-    /// How its attempt ended, where it was attempted in these runs.
+    /// Who made it, where it was attempted in these runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentUsed>,
+    /// The model, where there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Requests for an answer of the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<u64>,
+    /// How its attempt ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ending: Option<Ending>,
     /// Tokens of its attempt.
@@ -166,6 +185,18 @@ pub struct AnalysedSubmission {
     /// Whether the skill that it was given came before its model, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skill_opened: Option<bool>,
+    /// How close its patch is to golden, where both were read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub likeness: Option<Likeness>,
+    /// What its own tests check, where its patch or its trajectory was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_tests: Option<OwnTests>,
+    /// How far its agent tried it, where a trajectory was read: gates that it passed, in their order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tried: Option<Vec<Reached>>,
+    /// Where patch, record and trajectory of its attempt lie, below the folder of runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempted: Option<String>,
     /// The run that graded it, else the one that attempted it.
     pub run: String,
 }
@@ -189,9 +220,12 @@ pub struct CaseError {
     pub word: Word,
     /// Whether base fails it too.
     pub fail_to_pass: bool,
-    /// The property that a probe declares.
+    /// The property that a probe declares; of an official case the one that its failing assertion checks, where its text was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checks: Option<String>,
+    /// The failing assertion of an official case, on one line and cut; left out of public reports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assertion: Option<String>,
     /// A probe's free words; empty in a public report.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub traits: Vec<String>,

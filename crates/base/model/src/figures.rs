@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::label::Label;
+use crate::readings::{LikenessCount, OwnTestCount, ResourceChecks, TriedCount};
 
 /// A share with Wilson's interval at 95 %.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -153,13 +154,35 @@ pub struct ErrorCount {
     pub cases: u32,
 }
 
-/// Errors under a condition, by a trait of the task's probes. Left out of public reports.
+/// Whose trait it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TraitOf {
+    /// Of `task.toml`.
+    Task,
+    /// Of a probe of the task; left out of public reports.
+    Probe,
+}
+
+impl TraitOf {
+    /// The word as it stands in tables.
+    pub fn word(self) -> &'static str {
+        match self {
+            TraitOf::Task => "task",
+            TraitOf::Probe => "probe",
+        }
+    }
+}
+
+/// Errors under a condition, by a trait of the task or of its probes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TraitCount {
+    /// Whose it is.
+    pub of: TraitOf,
     /// The trait.
     #[serde(rename = "trait")]
     pub name: String,
-    /// Of the scored submissions of tasks with a failing or passing case of the trait, those with a conditional error.
+    /// Of the scored submissions of tasks with the trait, those with a conditional error.
     pub with: Proportion,
     /// The same of the other tasks.
     pub without: Proportion,
@@ -191,7 +214,19 @@ pub struct Figures {
     pub classes: Vec<ClassCount>,
     /// Errors by label.
     pub errors: Vec<ErrorCount>,
-    /// Conditional errors by trait.
+    /// How close submissions are to golden, by arm.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub likeness: Vec<LikenessCount>,
+    /// What submissions' own tests check: all of them, then by arm.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own_tests: Vec<OwnTestCount>,
+    /// Failed resource checks by whether a resource was checked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource_checks: Option<ResourceChecks>,
+    /// How far agents tried their work, by arm and gate.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tried: Vec<TriedCount>,
+    /// Conditional errors by trait, those of tasks first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub traits: Vec<TraitCount>,
     /// Rules against people, where people gave labels.

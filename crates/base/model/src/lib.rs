@@ -25,6 +25,8 @@ mod place;
 mod price;
 mod prompt;
 mod property;
+mod readings;
+mod reference;
 mod rounds;
 mod run;
 mod schemas;
@@ -69,7 +71,7 @@ pub use error::{Class, Classified};
 pub use eval::{EVAL_SCHEMA, EvalArm, EvalDocument};
 pub use figures::{
     Agreement, ClassCount, ErrorCount, Estimate, Figures, GateCount, Grouping, Paired, PassAtK, Proportion,
-    Rate, TraitCount,
+    Rate, TraitCount, TraitOf,
 };
 pub use format::FormatError;
 pub use label::{ErrorClass, LABELS_SCHEMA, Label, LabelFile, Labelled, LabelledBy, PersonLabel};
@@ -81,6 +83,10 @@ pub use pack::{EnvironmentSpec, PACK_SCHEMA, Pack, Source, is_name, is_python_ve
 pub use price::{Cost, PRICES_SCHEMA, Price, PriceTable, SHIPPED_PRICES};
 pub use prompt::{Arm, PROMPT_SCHEMA, PartKind, Prompt, PromptError, PromptPart, PromptSettings};
 pub use property::{NoProperty, Property};
+pub use readings::{
+    Likeness, LikenessCount, OwnTestCount, OwnTests, Reached, ResourceChecks, Tried, TriedCount,
+};
+pub use reference::{REFERENCE_SCHEMA, TaskReference};
 pub use rounds::{AgentRole, Ignored, ROUNDS_SCHEMA, Round, RoundsDocument, Step};
 pub use run::{RUN_SCHEMA, Run};
 pub use schemas::schemas;

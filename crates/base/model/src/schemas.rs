@@ -32,6 +32,7 @@ pub fn schemas() -> Vec<(&'static str, String)> {
         ("prices.schema.json", text(schema_for!(crate::PriceTable))),
         ("eval.schema.json", text(schema_for!(crate::EvalDocument))),
         ("report.schema.json", text(schema_for!(crate::Analysis))),
+        ("task-reference.schema.json", text(schema_for!(crate::TaskReference))),
         ("labels.schema.json", text(schema_for!(crate::LabelFile))),
         ("rounds.schema.json", text(schema_for!(crate::RoundsDocument))),
         ("curate.schema.json", text(schema_for!(crate::CurationDocument))),

@@ -5,9 +5,10 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use infradev_analyse::{PeoplesLabels, Settings, analyse};
-use infradev_model::Analysis;
+use infradev_executor::reference;
+use infradev_model::{Analysis, TaskReference};
 use infradev_report::{Extent, Site, Table, csv, markdown, plain, read_pack, tables, write_site};
-use infradev_store::{RunView, Runs};
+use infradev_store::{NoHistory, RunView, Runs, load_pack};
 
 use crate::cli::{Global, ReportArgs};
 use crate::commands::run::complete;
@@ -20,13 +21,15 @@ use crate::tables::{self as shown, middle};
 pub fn run(global: &Global, args: ReportArgs) -> Result<ExitCode, Failure> {
     let labels = args.labels.as_deref().map(people).transpose()?;
     let views = views(global, &args.runs)?;
-    let settings = Settings { labels: labels.as_ref(), sealed: args.sealed, ..Settings::default() };
+    let kept = args.site.is_some().then(|| views.clone());
+    let references = references(args.pack.as_deref())?;
+    let settings = Settings { labels: labels.as_ref(), sealed: args.sealed, references: &references };
     let analysis = analyse(views, settings)?;
     if let Some(folder) = &args.csv {
         write_csv(folder, &tables(&analysis, Extent::Whole))?;
     }
     if let Some(folder) = &args.site {
-        write_pages(global, &args, &analysis, folder)?;
+        write_pages(&args, &analysis, &kept.unwrap_or_default(), folder)?;
     }
     if args.json {
         report::print_json(&analysis)?;
@@ -39,14 +42,13 @@ pub fn run(global: &Global, args: ReportArgs) -> Result<ExitCode, Failure> {
 }
 
 fn write_pages(
-    global: &Global,
     args: &ReportArgs,
     analysis: &Analysis,
+    views: &[RunView],
     folder: &Path,
 ) -> Result<(), Failure> {
     let packed = args.pack.as_deref().map(|pack| read_pack(pack, args.sealed)).transpose()?;
-    let views = views(global, &args.runs)?;
-    let site = Site::new(analysis.clone(), &views, packed.unwrap_or_default())?;
+    let site = Site::new(analysis.clone(), views, packed.unwrap_or_default())?;
     write_site(&site, folder)?;
     report::note(format!("site: {}", folder.join("index.html").display()));
     Ok(())
@@ -55,12 +57,6 @@ fn write_pages(
 /// Runs by their folders or ids.
 pub fn views(global: &Global, runs: &[String]) -> Result<Vec<RunView>, Failure> {
     runs.iter().map(|given| view(global, given)).collect()
-}
-
-/// The same run, read once more.
-pub fn again(view: &RunView) -> Result<RunView, Failure> {
-    let runs = Runs::new(view.folder.parent().unwrap_or(Path::new(".")));
-    Ok(runs.view(&view.run.id)?)
 }
 
 /// A run by its folder, or by its id in the store.
@@ -82,6 +78,17 @@ fn view(global: &Global, given: &str) -> Result<RunView, Failure> {
         return Err(failure.hint("`infradev run list` lists the runs of the store"));
     }
     Ok(Runs::new(parent).view(name)?)
+}
+
+/// Golden and official tests of a pack that bundles its tree, for runs that keep none. Nothing is run, and no history is read.
+pub fn references(pack: Option<&Path>) -> Result<Vec<TaskReference>, Failure> {
+    let Some(pack) = pack else { return Ok(Vec::new()) };
+    // What is wrong with the pack itself is told.
+    drop(infradev_store::load_public(pack)?);
+    let Ok(loaded) = load_pack(pack, &NoHistory) else { return Ok(Vec::new()) };
+    let Some(tree) = loaded.tree else { return Ok(Vec::new()) };
+    let read = loaded.tasks.iter().map(|task| Ok(reference(&task.task, &tree)?));
+    read.collect()
 }
 
 pub fn people(file: &Path) -> Result<PeoplesLabels, Failure> {

@@ -1,17 +1,17 @@
 //! Failing cases of a grade, each with what its trial's record holds of it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use infradev_model::{
-    CaseError, CaseId, CaseResult, Detail, FailingCase, Grade, Judgement, Outcome, RankOutcome, TRIAL_SCHEMA,
-    Word,
+    CaseError, CaseId, CaseResult, Detail, Digest, FailingCase, Grade, Judgement, Outcome, RankOutcome,
+    Rejection, Suite, TRIAL_SCHEMA, Word,
 };
 use infradev_store::RunView;
 use serde::Deserialize;
 
 use crate::labelling::Seen;
 use crate::messages::first_line;
-use crate::property::Asserted;
+use crate::references::Reference;
 use crate::signature::{normal, signature};
 
 /// What of a trial's record is read.
@@ -24,14 +24,20 @@ struct Record {
 #[derive(Deserialize)]
 struct Inputs {
     world: u32,
+    #[serde(default)]
+    tree: Option<Digest>,
 }
 
 /// Judgements of a grade's trials, by case and world size.
 #[derive(Default)]
 pub(crate) struct Judgements {
     found: HashMap<(CaseId, u32), Judgement>,
+    /// Probe cases that passed.
+    passed: HashSet<(CaseId, u32)>,
     /// World sizes of the trials that were read.
     pub worlds: Vec<u32>,
+    /// The base tree of the task.
+    pub tree: Option<Digest>,
     /// Trials without a record that can be read, with what is wrong.
     pub missing: Vec<String>,
 }
@@ -56,12 +62,29 @@ impl Judgements {
     }
 
     fn keep(&mut self, record: Record) {
-        self.worlds.push(record.inputs.world);
+        let world = record.inputs.world;
+        self.worlds.push(world);
+        self.tree = self.tree.take().or(record.inputs.tree);
         for case in record.cases {
             if let Some(judgement) = case.judgement {
-                self.found.insert((case.case, record.inputs.world), *judgement);
+                if case.vector.iter().all(|entry| entry.outcome == Outcome::Passed) {
+                    self.passed.insert((case.case.clone(), world));
+                }
+                self.found.insert((case.case, world), *judgement);
             }
         }
+    }
+
+    /// Whether the case that a probe names for its exact inputs passed at this world size. None where it names none, where that was not
+    /// run, and where what failed was not its comparison: a crash tells nothing of numbers.
+    fn exact_passes(&self, judgement: &Judgement, world: u32) -> Option<bool> {
+        let id = CaseId { suite: Suite::Probe, id: judgement.exact.clone()? };
+        let key = (id, world);
+        if self.passed.contains(&key) {
+            return Some(true);
+        }
+        let substantive = self.found.get(&key)?.rejection == Some(Rejection::Substantive);
+        substantive.then_some(false)
     }
 }
 
@@ -71,19 +94,21 @@ pub(crate) fn case(
     grade: &Grade,
     failing: &FailingCase,
     judgements: &Judgements,
-    asserted: Asserted<'_>,
+    reference: Option<&Reference>,
 ) -> CaseError {
     let judgement = judgements.found.get(&(failing.case.clone(), failing.world));
     let culprit = culprit_of(failing, judgement);
     let detail = culprit.and_then(|entry| entry.detail.as_deref());
     let frame = detail.and_then(|detail| Some((detail.file.as_deref()?, detail.line?)));
+    let official = reference.filter(|_| failing.case.suite == Suite::Official);
+    let asserted = frame.and_then(|(file, line)| official?.asserted(file, line));
     let seen = Seen {
         case: &failing.case.id,
         word: failing.word,
         culprit,
         judgement,
-        asserted: frame.and_then(|(file, line)| asserted(&grade.task, file, line)),
-        exact_passes: None,
+        asserted: asserted.map(|one| one.property),
+        exact_passes: judgement.and_then(|judgement| judgements.exact_passes(judgement, failing.world)),
     };
     let label = seen.label();
     let empty = Detail::default();
@@ -97,7 +122,11 @@ pub(crate) fn case(
         world: failing.world,
         word: failing.word,
         fail_to_pass: failing.fail_to_pass,
-        checks: judgement.map(|judgement| judgement.checks.clone()),
+        checks: match (judgement, asserted.filter(|_| seen.stopped_by_assertion())) {
+            (Some(judgement), _) => Some(judgement.checks.clone()),
+            (None, asserted) => asserted.map(|one| one.property.word().to_owned()),
+        },
+        assertion: asserted.filter(|_| seen.stopped_by_assertion()).map(|one| one.text.clone()),
         traits: judgement.map(|judgement| judgement.traits.clone()).unwrap_or_default(),
         exception: told.exception.clone(),
         message: first_line(&told.message).to_owned(),

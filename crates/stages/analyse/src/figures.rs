@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use infradev_model::{
     AnalysedSubmission, CaseError, ClassCount, Digest, ErrorClass, ErrorCount, ErrorGroup, Figures,
     GateCount, Gates, Grouping, Label, Paired, PassAtK, Proportion, Rate, Standing, Suite, TaskFacts,
-    TraitCount, Verdict,
+    TraitCount, TraitOf, Verdict,
 };
 
 use crate::people::agreement;
@@ -29,6 +29,10 @@ impl Counted<'_> {
             paired: self.paired(),
             classes: self.classes(),
             errors: self.errors(),
+            likeness: self.likeness(),
+            own_tests: self.own_tests(),
+            resource_checks: self.resource_checks(),
+            tried: self.tried(),
             traits: self.traits(),
             agreement: agreement(self.cases),
         }
@@ -76,7 +80,7 @@ impl Counted<'_> {
     }
 
     /// Arms in the order in which they come.
-    fn arms(&self) -> Vec<&str> {
+    pub(crate) fn arms(&self) -> Vec<&str> {
         let mut arms: Vec<&str> = Vec::new();
         for submission in self.submissions {
             if !arms.contains(&submission.arm.as_str()) {
@@ -213,21 +217,30 @@ impl Counted<'_> {
             .filter(|case| case.label.label.is_some_and(Label::is_conditional))
             .map(|case| (case.task.as_str(), case.run.as_str(), case.submission.as_str()))
             .collect();
-        let names: BTreeSet<&String> = self.traits.values().flatten().collect();
-        let share = |name: &String, wanted: bool| {
-            let has = |task: &str| self.traits.get(task).is_some_and(|traits| traits.contains(name));
+        // Who has which: by task, as its file says; by task, as its probes do.
+        let by_task = self.tasks.iter().map(|facts| (facts.task.as_str(), facts.traits.iter().collect()));
+        let by_task: BTreeMap<&str, BTreeSet<&String>> = by_task.collect();
+        let by_probe = self.traits.iter().map(|(task, traits)| (task.as_str(), traits.iter().collect()));
+        let by_probe: BTreeMap<&str, BTreeSet<&String>> = by_probe.collect();
+        let share = |having: &BTreeMap<&str, BTreeSet<&String>>, name: &String, wanted: bool| {
+            let has = |task: &str| having.get(task).is_some_and(|traits| traits.contains(name));
             let of: Vec<_> = self.scored().filter(|submission| has(&submission.task) == wanted).collect();
             let is = |s: &&&AnalysedSubmission| {
                 conditional.contains(&(s.task.as_str(), s.run.as_str(), s.submission.as_str()))
             };
             proportion(number(of.iter().filter(is).count()), number(of.len()))
         };
-        let count = |name: &String| TraitCount {
-            name: name.clone(),
-            with: share(name, true),
-            without: share(name, false),
-        };
-        names.into_iter().map(count).collect()
+        let mut counts = Vec::new();
+        for (of, having) in [(TraitOf::Task, &by_task), (TraitOf::Probe, &by_probe)] {
+            let names: BTreeSet<&String> = having.values().flatten().copied().collect();
+            counts.extend(names.into_iter().map(|name| TraitCount {
+                of,
+                name: name.clone(),
+                with: share(having, name, true),
+                without: share(having, name, false),
+            }));
+        }
+        counts
     }
 }
 
@@ -307,6 +320,6 @@ fn seed(words: &[&str]) -> u64 {
     u64::from_str_radix(&digest.as_str()[..16], 16).unwrap_or_default()
 }
 
-fn number(count: usize) -> u32 {
+pub(crate) fn number(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }

@@ -1,10 +1,11 @@
 //! Rules that label a failing case by the paper's taxonomy (appendix D): exceptions, crashes and what is not collected are
 //! structural, what hangs is a question of liveness, all else goes by the property that the failing assertion checks.
 
-use infradev_model::{Detail, Judgement, Label, Labelled, LabelledBy, Outcome, RankOutcome, Rejection, Word};
+use infradev_model::{
+    Detail, Judgement, Label, Labelled, LabelledBy, Outcome, Property, RankOutcome, Rejection, Word,
+};
 
 use crate::messages;
-use crate::property::Property;
 
 /// What is known of a failing case.
 #[derive(Debug, Clone, Copy)]
@@ -114,6 +115,11 @@ impl Seen<'_> {
         }
     }
 
+    /// Whether what stopped the case is an assertion of its test.
+    pub fn stopped_by_assertion(&self) -> bool {
+        self.detail().is_some_and(|detail| self.is_assertion(detail))
+    }
+
     /// An assertion of the test's. One of the repository's own code is an exception like any other.
     fn is_assertion(&self, detail: &Detail) -> bool {
         let name = detail.exception.rsplit('.').next().unwrap_or_default();
@@ -129,22 +135,56 @@ impl Seen<'_> {
     }
 
     fn asserted(&self, detail: &Detail) -> Ruled {
-        if let Some(property) = self.asserted {
-            let said = format!("the failing assertion checks {}", property.word());
-            return match property {
-                Property::Value => self.numerical("assertion-property", false, said),
-                other => ("assertion-property", other.label(), said),
+        let message = messages::assertion(detail);
+        let Some(property) = self.asserted else {
+            return match message {
+                Some((Label::Undetermined, said)) => self.numerical("assertion-message", false, said),
+                Some((label, said)) => ("assertion-message", Some(label), said),
+                None => ("assertion-message", None, "its message does not say what it checks".to_owned()),
             };
-        }
-        match messages::assertion(detail) {
-            Some((Label::Undetermined, said)) => self.numerical("assertion-message", false, said),
-            Some((label, said)) => ("assertion-message", Some(label), said),
-            None => ("assertion-message", None, "its message does not say what it checks".to_owned()),
+        };
+        let said = format!("the failing assertion checks {}", checked(property));
+        match (property, message) {
+            // A comparison of tensors looks at their shapes first, and only its message tells where it stopped.
+            (Property::Value, Some((Label::Shape, told))) => {
+                ("assertion-property", Some(Label::Shape), format!("{said}, and {told}"))
+            }
+            (Property::Value, Some((Label::WrongAlgorithm, _))) => {
+                self.numerical("assertion-property", true, said)
+            }
+            (Property::Value, _) => self.numerical("assertion-property", false, said),
+            (property, _) => ("assertion-property", label_of(property), said),
         }
     }
 
     fn detail(&self) -> Option<&Detail> {
         self.culprit.and_then(|culprit| culprit.detail.as_deref())
+    }
+}
+
+/// A property in the words of evidence.
+fn checked(property: Property) -> &'static str {
+    match property {
+        Property::Value => "values",
+        Property::ShapeOrDtype => "shape or type",
+        Property::Exception => "an exception",
+        Property::Condition => "a condition",
+        Property::None => "nothing",
+        Property::State | Property::Memory | Property::Time | Property::Traffic => property.word(),
+    }
+}
+
+/// The label of what fails an assertion of this property; none for values, where precision decides.
+fn label_of(property: Property) -> Option<Label> {
+    match property {
+        Property::Value | Property::None => None,
+        Property::ShapeOrDtype => Some(Label::Shape),
+        Property::Exception => Some(Label::ErrorPath),
+        Property::State => Some(Label::State),
+        Property::Condition => Some(Label::Condition),
+        Property::Memory => Some(Label::Memory),
+        Property::Time => Some(Label::Speed),
+        Property::Traffic => Some(Label::Traffic),
     }
 }
 

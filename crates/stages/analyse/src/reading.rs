@@ -1,6 +1,8 @@
 //! What run folders hold of submissions: attempts and grades, joined by task and name.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::PathBuf;
+use std::time::SystemTime;
 
 use infradev_model::{
     AttemptDocument, EVAL_SCHEMA, EvalDocument, GRADE_SCHEMA, Grade, GradeDocument, RunRead, RunState,
@@ -19,6 +21,10 @@ pub(crate) struct Entry {
     pub grader: Option<usize>,
     /// The run that it is shown under.
     pub run: String,
+    /// Where patch and trajectory of its attempt lie.
+    pub folder: Option<PathBuf>,
+    /// The same below the folder of runs.
+    pub attempted: Option<String>,
 }
 
 impl Entry {
@@ -30,6 +36,30 @@ impl Entry {
     pub fn submission(&self) -> &str {
         let attempt = self.attempt.as_ref().map(|record| record.submission.as_str());
         attempt.or_else(|| Some(self.grade.as_ref()?.submission.as_str())).unwrap_or_default()
+    }
+}
+
+/// Records of attempts of unfinished runs, each read once for as long as its file stays as it is.
+#[derive(Debug, Default)]
+pub(crate) struct Records(HashMap<PathBuf, (Option<SystemTime>, Option<SubmissionRecord>)>);
+
+impl Records {
+    fn of(&mut self, view: &RunView) -> Vec<SubmissionRecord> {
+        let mut records = Vec::new();
+        for path in view.record_files() {
+            let modified = std::fs::metadata(&path).and_then(|found| found.modified()).ok();
+            let known = self.0.get(&path).filter(|(of, _)| *of == modified && of.is_some());
+            let record = match known {
+                Some((_, record)) => record.clone(),
+                None => {
+                    let bytes = std::fs::read(&path).ok();
+                    bytes.and_then(|bytes| serde_json::from_slice::<SubmissionRecord>(&bytes).ok())
+                }
+            };
+            self.0.insert(path, (modified, record.clone()));
+            records.extend(record);
+        }
+        records
     }
 }
 
@@ -49,7 +79,7 @@ pub(crate) struct Read {
 
 impl Read {
     /// Reads runs: those that attempted first, so that grades find their attempts in whichever order they are given.
-    pub fn of(views: Vec<RunView>) -> Result<Read, AnalyseError> {
+    pub fn of(views: Vec<RunView>, records: &mut Records) -> Result<Read, AnalyseError> {
         let mut given = BTreeSet::new();
         for view in &views {
             if !given.insert(view.run.id.clone()) {
@@ -60,7 +90,7 @@ impl Read {
         let (attempts, grades): (Vec<RunView>, Vec<RunView>) =
             views.into_iter().partition(|view| view.run.verb == "attempt");
         for view in attempts {
-            read.attempts(&view)?;
+            read.attempts(&view, records)?;
         }
         for view in grades {
             match view.run.verb.as_str() {
@@ -73,18 +103,21 @@ impl Read {
         Ok(read)
     }
 
-    fn attempts(&mut self, view: &RunView) -> Result<(), AnalyseError> {
+    fn attempts(&mut self, view: &RunView, known: &mut Records) -> Result<(), AnalyseError> {
         let document: Option<AttemptDocument> = view.document("attempt.json", SUBMISSION_SCHEMA)?;
         let records = match document {
             Some(document) => document.submissions,
-            None => view.records::<SubmissionRecord>(),
+            None => known.of(view),
         };
         self.seen(view, records.len());
         let run = view.run.id.clone();
         for record in records {
             let key = (record.task.clone(), record.submission.clone());
             self.waiting.entry(key).or_default().insert(0, self.entries.len());
-            self.entries.push(Entry { attempt: Some(record), grade: None, grader: None, run: run.clone() });
+            let folder = Some(view.folder.join(&record.folder));
+            let attempted = Some(format!("{run}/{}", record.folder));
+            let (attempt, run) = (Some(record), run.clone());
+            self.entries.push(Entry { attempt, grade: None, grader: None, run, folder, attempted });
         }
         if let Some(eval) = view.document::<EvalDocument>("eval.json", EVAL_SCHEMA)? {
             self.graded_by(view, eval.grade)?;
@@ -140,7 +173,11 @@ impl Read {
             let waiting = self.waiting.get_mut(&key).and_then(Vec::pop);
             match waiting.and_then(|at| self.entries.get_mut(at)) {
                 Some(entry) => (entry.grade, entry.grader, entry.run) = (Some(grade), grader, run),
-                None => self.entries.push(Entry { attempt: None, grade: Some(grade), grader, run }),
+                None => {
+                    let (folder, attempted) = (None, None);
+                    let grade = Some(grade);
+                    self.entries.push(Entry { attempt: None, grade, grader, run, folder, attempted });
+                }
             }
         }
     }

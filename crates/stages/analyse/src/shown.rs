@@ -1,6 +1,6 @@
 //! What a public report shows of a probe: neither its name nor its words.
 
-use infradev_model::{Analysis, CaseError, Digest, LabelledBy, Suite};
+use infradev_model::{Analysis, CaseError, Digest, LabelledBy, Suite, TraitOf};
 
 /// Digits of a digest that stands for a name.
 const DIGITS: usize = 8;
@@ -19,6 +19,8 @@ fn digest(text: &str) -> String {
 pub(crate) fn public(mut analysis: Analysis) -> Analysis {
     analysis.sealed = false;
     for case in &mut analysis.cases {
+        // The text of official tests is sealed; what they say when they fail is not.
+        case.assertion = None;
         if case.suite != Suite::Probe {
             continue;
         }
@@ -35,6 +37,6 @@ pub(crate) fn public(mut analysis: Analysis) -> Analysis {
         group.signature = digest(&group.signature);
         group.file = None;
     }
-    analysis.figures.traits = Vec::new();
+    analysis.figures.traits.retain(|row| row.of == TraitOf::Task);
     analysis
 }

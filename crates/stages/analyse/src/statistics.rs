@@ -75,6 +75,14 @@ pub fn bootstrap(of_tasks: &[f64], seed: u64) -> Option<Estimate> {
     })
 }
 
+/// The middle value, of an even number the mean of both; none without one.
+pub fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let half = values.len() / 2;
+    let upper = values.get(half)?;
+    Some(if values.len() % 2 == 1 { *upper } else { (values[half - 1] + upper) / 2.0 })
+}
+
 /// Cohen's kappa of two raters over the same items (Cohen 1960); none without an item, and where both give one and the same word to
 /// all, which leaves nothing to agree on beyond chance.
 pub fn kappa<L: Ord>(pairs: &[(L, L)]) -> Option<f64> {

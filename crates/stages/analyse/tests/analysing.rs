@@ -1,144 +1,11 @@
 //! Runs as the store writes them, read back: whole ones, half-finished ones, ones with parts missing.
 
-use infradev_analyse::{AnalyseError, PeoplesLabels, Settings, analyse};
-use infradev_model::{Analysis, Classified, Digest, Grouping, LabelledBy, Rate, RunState, Standing};
-use infradev_store::{Plan, RunEvent, RunFolder, RunView, Runs};
-use serde_json::{Value, json};
+mod ground;
 
-/// A word that no public report may hold: it stands in names, messages and traits of probes alone.
-const SECRET: &str = "zanzibar";
-const PROBE: &str = "probes/judge_x.py::zanzibar_is_kept[world=1]";
-
-struct Store {
-    folder: tempfile::TempDir,
-}
-
-impl Store {
-    fn new() -> Store {
-        Store { folder: tempfile::tempdir().unwrap() }
-    }
-
-    fn runs(&self) -> Runs {
-        Runs::new(self.folder.path())
-    }
-
-    fn begin(&self, verb: &str) -> RunFolder {
-        let plan = Plan {
-            verb: verb.into(),
-            pack: "toy".into(),
-            command: vec!["infradev".into(), verb.into()],
-            digest: Digest::of(verb.as_bytes()),
-        };
-        self.runs().create(&plan).unwrap()
-    }
-
-    /// A finished run of `grade`, with the record of each trial.
-    fn graded(&self, grades: &[Value]) -> String {
-        let run = self.begin("grade");
-        for grade in grades {
-            keep(&run, grade);
-        }
-        run.write_document("grade.json", &document(run.id(), grades)).unwrap();
-        let id = run.id().to_owned();
-        run.finish().unwrap();
-        id
-    }
-
-    fn views(&self, ids: &[&str]) -> Vec<RunView> {
-        ids.iter().map(|id| self.runs().view(id).unwrap()).collect()
-    }
-
-    fn analysis(&self, ids: &[&str], settings: Settings<'_>) -> Result<Analysis, AnalyseError> {
-        analyse(self.views(ids), settings)
-    }
-
-    fn public(&self, ids: &[&str]) -> Analysis {
-        self.analysis(ids, Settings::default()).unwrap()
-    }
-}
-
-fn document(run: &str, grades: &[Value]) -> Value {
-    json!({
-        "schema": 1, "run": run, "submissions": grades,
-        "tasks": [{"task": "triple", "area": "training", "kind": "feature", "repository": "ada/toy"}],
-    })
-}
-
-/// A grade of `triple`: `official` and `probe` cases passed of 2 each; the failing ones are made up.
-fn grade(name: &str, verdict: &str, official: u32, probe: u32) -> Value {
-    let mut failing = Vec::new();
-    if verdict == "unresolved" && official < 2 {
-        failing.push(failing_case(
-            "official",
-            "tests/test_model.py::test_triple",
-            "AssertionError",
-            "assert 8 == 6",
-        ));
-    }
-    if verdict == "unresolved" && probe < 2 {
-        failing.push(failing_case(
-            "probe",
-            PROBE,
-            "infradev_probe.expect.ExpectationFailed",
-            "zanzibar: got 1, expected 2",
-        ));
-    }
-    json!({
-        "task": "triple", "submission": name, "verdict": verdict, "passed": official + probe, "of": 4,
-        "suites": {"official": {"passed": official, "of": 2}, "probe": {"passed": probe, "of": 2}},
-        "fail_to_pass": {"passed": 0, "of": 0}, "pass_to_pass": {"passed": 0, "of": 0},
-        "wall_s": 1.5, "fault": null, "reasons": ["zanzibar"], "failing": failing, "tampering": [],
-        "sandbox": {"kind": "namespaces", "uid_separation": true, "memory_limit": "cgroup-v1", "network": "isolated"},
-        "trials": [Digest::of(name.as_bytes())],
-    })
-}
-
-fn failing_case(suite: &str, id: &str, exception: &str, message: &str) -> Value {
-    let file = id.split("::").next().unwrap();
-    let detail = json!({"exception": exception, "message": message, "file": file, "line": 9});
-    json!({
-        "suite": suite, "id": id, "world": 1, "word": "failed", "fail_to_pass": true,
-        "vector": [{"outcome": "failed", "detail": detail}],
-    })
-}
-
-/// The part of a trial's record that an analysis reads.
-fn keep(run: &RunFolder, grade: &Value) {
-    let key = Digest::of(grade["submission"].as_str().unwrap().as_bytes());
-    let expectation = json!({"kind": "equal", "ok": false, "detail": "zanzibar"});
-    let judgement = json!({
-        "seed": 1, "checks": "condition", "traits": ["zanzibar-boundary"], "rejection": "substantive",
-        "expectations": [expectation],
-    });
-    let case = json!({
-        "suite": "probe", "id": PROBE, "vector": [{"outcome": "failed"}], "duration_s": 0.1, "launch": 0,
-        "judgement": judgement,
-    });
-    let record = json!({"schema": 1, "inputs": {"world": 1}, "cases": [case]});
-    run.record(&RunEvent::TrialStarted {
-        trial: key.clone(),
-        task: "triple".into(),
-        what: "x".into(),
-        world: 1,
-    })
-    .unwrap();
-    run.stage(&key).unwrap().finish(&record).unwrap();
-    run.record(&RunEvent::TrialFinished { trial: key, wall_s: 1.0 }).unwrap();
-}
-
-fn record(name: &str, attempt: u32, ending: &str) -> Value {
-    json!({
-        "schema": 1, "task": "triple", "submission": name, "attempt": attempt,
-        "agent": {"name": "codex", "version": "1"}, "prompt": Digest::of(b"p"), "ending": ending,
-        "agent_s": 12.0, "wall_s": 15.0,
-        "metered": {"requests": 2, "failed": 0, "unmetered": 0,
-            "tokens": {"input": 100, "cached": 0, "output": 20, "reasoning": 0}},
-        "lookups": [{"method": "GET", "target": "x", "times": 3, "first_s": 1.0}], "left_running": [],
-        "patch": Digest::of(b"d"), "patch_bytes": 10, "test_edits": [], "skipped": [],
-        "sandbox": {"kind": "namespaces", "uid_separation": true, "memory_limit": "cgroup-v1", "network": "isolated"},
-        "folder": "trials/x",
-    })
-}
+use ground::{PROBE, SECRET, Store, document, grade, keep, record};
+use infradev_analyse::{PeoplesLabels, Settings};
+use infradev_model::{Analysis, Classified, Grouping, LabelledBy, Rate, RunState, Standing};
+use serde_json::json;
 
 fn all(analysis: &Analysis) -> &Rate {
     analysis.figures.rates.iter().find(|rate| rate.by == Grouping::All).unwrap()
@@ -287,7 +154,7 @@ fn two_runs_of_the_same_names_are_compared_as_arms() {
 fn what_is_missing_is_told_and_the_rest_is_counted() {
     let store = Store::new();
     let run = store.graded(&[grade("codex", "unresolved", 2, 1)]);
-    std::fs::remove_dir_all(store.folder.path().join(&run).join("trials")).unwrap();
+    std::fs::remove_dir_all(store.path(&run).join("trials")).unwrap();
     let analysis = store.public(&[&run]);
     assert!(
         analysis.notes[0].starts_with("trial ") && analysis.notes[0].ends_with("is gone"),
@@ -310,11 +177,11 @@ fn what_is_missing_is_told_and_the_rest_is_counted() {
 fn what_cannot_be_analysed_is_refused_by_name() {
     let store = Store::new();
     let run = store.graded(&[grade("codex", "resolved", 2, 2)]);
-    let path = store.folder.path().join(&run).join("grade.json");
+    let path = store.path(&run).join("grade.json");
     let said = |ids: &[&str]| {
         let error = store.analysis(ids, Settings::default()).unwrap_err();
         let text = format!("{error} [{}]", error.hint().unwrap_or_default());
-        text.replace(&store.folder.path().display().to_string(), "RUNS").replace(&run, "RUN")
+        text.replace(&store.runs_folder().display().to_string(), "RUNS").replace(&run, "RUN")
     };
     let accepted = store.begin("accept");
     let (id, twice) = (accepted.id().to_owned(), said(&[&run, &run]));

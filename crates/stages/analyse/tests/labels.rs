@@ -1,7 +1,7 @@
 //! The rules, each on what trials record: exceptions are structural, assertions go by the property that they check.
 
-use infradev_analyse::{Property, Seen};
-use infradev_model::{Detail, Expectation, Judgement, Outcome, RankOutcome, Rejection, Word};
+use infradev_analyse::Seen;
+use infradev_model::{Detail, Expectation, Judgement, Outcome, Property, RankOutcome, Rejection, Word};
 
 const CASE: &str = "tests/test_moe.py::test_layer";
 

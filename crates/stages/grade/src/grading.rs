@@ -112,6 +112,9 @@ impl<'a> TaskGrading<'a> {
         task: Arc<infradev_model::SealedTask>,
     ) -> Result<TaskGrading<'a>, GradeError> {
         let ready = executor.ready(task).await?;
+        let kept = infradev_executor::reference(&ready.task, &ready.tree.path)?;
+        run.write_document(&format!("sealed/{}.json", ready.task.id()), &kept)
+            .map_err(ExecutorError::from)?;
         let spec = &ready.task.public.spec;
         let mut calibrations = BTreeMap::new();
         for world in &spec.worlds {

@@ -2,7 +2,9 @@
 //! and from a server on this machine. What a patch or a log says is text in each of them, never markup.
 
 mod csv_form;
+mod listed;
 mod markdown;
+mod readings;
 pub mod serve;
 pub mod site;
 mod table;

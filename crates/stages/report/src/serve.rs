@@ -13,6 +13,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::Response;
+use infradev_store::in_use;
 use tokio::net::TcpListener;
 
 use crate::site::{Site, policy};
@@ -27,8 +28,11 @@ pub struct Pages {
     made: Mutex<Option<(Stamp, Arc<Site>)>>,
 }
 
-/// Lengths and times of the files that a run's going on changes.
-type Stamp = Vec<Option<(u64, Option<SystemTime>)>>;
+/// Length and time of a file; none where it is not there.
+type Seen = Option<(u64, Option<SystemTime>)>;
+
+/// Of each run whether a process works on it, and the files that its going on changes.
+type Stamp = Vec<(bool, Vec<Seen>)>;
 
 /// Files of a run that change as it goes on.
 const WATCHED: [&str; 5] = ["journal.jsonl", "grade.json", "attempt.json", "eval.json", "finished.json"];
@@ -47,7 +51,6 @@ impl Pages {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((of, site)) = made.as_ref()
             && *of == stamp
-            && !site.under_way()
         {
             return Ok(Arc::clone(site));
         }
@@ -57,10 +60,11 @@ impl Pages {
     }
 
     fn stamp(&self) -> Stamp {
-        let files = self.folders.iter().flat_map(|folder| WATCHED.iter().map(|name| folder.join(name)));
-        files
-            .map(|file| std::fs::metadata(file).ok().map(|found| (found.len(), found.modified().ok())))
-            .collect()
+        let seen =
+            |file: PathBuf| std::fs::metadata(file).ok().map(|found| (found.len(), found.modified().ok()));
+        let run =
+            |folder: &PathBuf| (in_use(folder), WATCHED.iter().map(|name| seen(folder.join(name))).collect());
+        self.folders.iter().map(run).collect()
     }
 }
 

@@ -1,7 +1,11 @@
 //! The tables of an analysis.
 
-use infradev_model::{Analysis, CaseError, ErrorGroup, Figures, Label, Standing};
+use std::collections::BTreeMap;
 
+use infradev_model::{AnalysedSubmission, Analysis, ErrorGroup, Figures, Label, Standing};
+
+use crate::listed;
+use crate::readings;
 use crate::table::Table;
 use crate::text::{counts, estimate, percent};
 
@@ -22,10 +26,12 @@ pub fn tables(analysis: &Analysis, extent: Extent) -> Vec<Table> {
     let figures = &analysis.figures;
     let mut all =
         vec![runs(analysis), rates(figures), gates(figures), pass_at_k(figures), paired(figures, extent)];
-    all.extend([classes(figures), errors(figures), traits(figures), groups(analysis, extent)]);
+    all.extend([classes(figures), errors(figures), traits(figures), groups(analysis, extent, &|_| true)]);
+    all.extend([readings::own_tests(figures), readings::resource_checks(figures)]);
+    all.extend([readings::likeness(figures), readings::tried(figures)]);
     all.extend([matrix(analysis), agreement(figures)]);
     if extent == Extent::Whole {
-        all.extend([submissions(analysis), cases(analysis)]);
+        all.extend([listed::submissions(analysis), listed::cases(analysis)]);
     }
     all.retain(|table| !table.rows.is_empty());
     all
@@ -123,7 +129,8 @@ fn pass_at_k(figures: &Figures) -> Table {
 /// Pairs of arms in a short report.
 const PAIRS: usize = 10;
 
-fn paired(figures: &Figures, extent: Extent) -> Table {
+/// Each two arms that share tasks.
+pub(crate) fn paired(figures: &Figures, extent: Extent) -> Table {
     let columns =
         ["one", "other", ">pairs", ">both", ">one only", ">other only", ">McNemar p", "other less one"];
     let mut table = Table::new("paired", "Arms in pairs", &columns);
@@ -179,10 +186,11 @@ fn errors(figures: &Figures) -> Table {
 }
 
 fn traits(figures: &Figures) -> Table {
-    let columns = ["trait", ">with it", "share", ">without", "share"];
-    let mut table = Table::new("traits", "Conditional errors by trait of the task's probes", &columns);
+    let columns = ["of", "trait", ">with it", "share", ">without", "share"];
+    let mut table = Table::new("traits", "Conditional errors by trait of tasks and probes", &columns);
     for row in &figures.traits {
         let cells = [
+            row.of.word().to_owned(),
             row.name.clone(),
             counts(row.with),
             percent(row.with),
@@ -194,7 +202,12 @@ fn traits(figures: &Figures) -> Table {
     table
 }
 
-fn groups(analysis: &Analysis, extent: Extent) -> Table {
+/// Failing cases of one task in groups, all of them.
+pub(crate) fn groups_of(analysis: &Analysis, task: &str) -> Table {
+    groups(analysis, Extent::Whole, &|group| group.task == task)
+}
+
+fn groups(analysis: &Analysis, extent: Extent, is_shown: &dyn Fn(&ErrorGroup) -> bool) -> Table {
     let columns = ["task", "suite", "label", ">submissions", ">cases", "signature"];
     let mut table = Table::new("failures", "Failing cases by signature", &columns);
     let most = if extent == Extent::Short { GROUPS } else { usize::MAX };
@@ -208,12 +221,13 @@ fn groups(analysis: &Analysis, extent: Extent) -> Table {
             group.signature.clone(),
         ]
     };
-    table.rows.extend(analysis.groups.iter().take(most).map(row));
-    let left = analysis.groups.len().saturating_sub(most);
+    let shown: Vec<&ErrorGroup> = analysis.groups.iter().filter(|group| is_shown(group)).collect();
+    table.rows.extend(shown.iter().take(most).map(|group| row(group)));
+    let left = shown.len().saturating_sub(most);
     if left > 0 {
         table.notes.push(format!("and {left} more; --csv and --json have all of them"));
     }
-    if !analysis.sealed && !analysis.groups.is_empty() {
+    if !analysis.sealed && !shown.is_empty() {
         table.notes.push(
             "what probes say is left out; their signatures are digests (--sealed shows them)".to_owned(),
         );
@@ -225,26 +239,27 @@ fn groups(analysis: &Analysis, extent: Extent) -> Table {
 fn matrix(analysis: &Analysis) -> Table {
     let mut table =
         Table::new("matrix", "Tasks by arms", &["task", "arm", ">resolved", ">official only", "verdicts"]);
-    let mut seen: Vec<(&str, &str)> = Vec::new();
+    // In the order in which they come.
+    let mut places: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    let mut cells: Vec<Vec<&AnalysedSubmission>> = Vec::new();
     for submission in &analysis.submissions {
         let key = (submission.task.as_str(), submission.arm.as_str());
-        if !seen.contains(&key) {
-            seen.push(key);
+        let at = *places.entry(key).or_insert(cells.len());
+        match cells.get_mut(at) {
+            Some(cell) => cell.push(submission),
+            None => cells.push(vec![submission]),
         }
     }
-    for (task, arm) in seen {
-        let mine: Vec<_> = analysis
-            .submissions
-            .iter()
-            .filter(|submission| (submission.task.as_str(), submission.arm.as_str()) == (task, arm))
-            .collect();
+    for mine in cells {
+        let Some(first) = mine.first() else { continue };
+        let (task, arm) = (&first.task, &first.arm);
         let scored = mine.iter().filter(|submission| submission.standing == Standing::Scored).count();
         let resolved = mine.iter().filter(|submission| word(submission) == "resolved").count();
         let official = mine.iter().filter(|submission| submission.official).count();
         let words: Vec<&str> = mine.iter().map(|submission| word(submission)).collect();
         table.rows.push(vec![
-            task.to_owned(),
-            arm.to_owned(),
+            task.clone(),
+            arm.clone(),
             format!("{resolved}/{scored}"),
             format!("{official}/{scored}"),
             words.join(" "),
@@ -263,114 +278,12 @@ fn agreement(figures: &Figures) -> Table {
     table
 }
 
-fn submissions(analysis: &Analysis) -> Table {
-    let columns = [
-        "task",
-        "submission",
-        "arm",
-        ">attempt",
-        "verdict",
-        ">official passed",
-        ">official of",
-        ">probes passed",
-        ">probes of",
-        ">failing",
-        "ending",
-        ">input tokens",
-        ">output tokens",
-        ">agent s",
-        ">usd",
-        ">refused look-ups",
-        "skill opened",
-        ">graded s",
-        "run",
-    ];
-    let mut table = Table::new("submissions", "Submissions", &columns);
-    for submission in &analysis.submissions {
-        let (official, probe) = (submission.suites.official, submission.suites.probe);
-        let tokens = |of: fn(&infradev_model::Tokens) -> u64| {
-            submission.tokens.as_ref().map(|tokens| of(tokens).to_string()).unwrap_or_default()
-        };
-        table.rows.push(vec![
-            submission.task.clone(),
-            submission.submission.clone(),
-            submission.arm.clone(),
-            submission.attempt.to_string(),
-            word(submission).to_owned(),
-            official.passed.to_string(),
-            official.of.to_string(),
-            probe.passed.to_string(),
-            probe.of.to_string(),
-            submission.failing.to_string(),
-            submission.ending.map(|ending| ending.word().to_owned()).unwrap_or_default(),
-            tokens(|tokens| tokens.input),
-            tokens(|tokens| tokens.output),
-            submission.agent_s.map(|seconds| format!("{seconds:.1}")).unwrap_or_default(),
-            submission.usd.map(|usd| format!("{usd:.4}")).unwrap_or_default(),
-            submission.lookups.map(|times| times.to_string()).unwrap_or_default(),
-            submission.skill_opened.map(|opened| opened.to_string()).unwrap_or_default(),
-            format!("{:.1}", submission.graded_s),
-            submission.run.clone(),
-        ]);
-    }
-    table
-}
-
-fn cases(analysis: &Analysis) -> Table {
-    let columns = [
-        "task",
-        "submission",
-        "suite",
-        "case",
-        ">world",
-        "word",
-        "label",
-        "by",
-        "rule",
-        "evidence",
-        "checks",
-        "exception",
-        "message",
-        "at",
-        "signature",
-        "run",
-    ];
-    let mut table = Table::new("cases", "Failing cases", &columns);
-    table.rows.extend(analysis.cases.iter().map(case));
-    table
-}
-
-fn case(case: &CaseError) -> Vec<String> {
-    let by = match case.label.by {
-        infradev_model::LabelledBy::Rule => "rule",
-        infradev_model::LabelledBy::Person => "person",
-    };
-    vec![
-        case.task.clone(),
-        case.submission.clone(),
-        case.suite.to_string(),
-        case.case.clone(),
-        case.world.to_string(),
-        case.word.word().to_owned(),
-        label(case.label.label),
-        by.to_owned(),
-        case.label.rule.clone(),
-        case.label.evidence.clone(),
-        case.checks.clone().unwrap_or_default(),
-        case.exception.clone(),
-        case.message.clone(),
-        case.at.clone().unwrap_or_default(),
-        case.signature.clone(),
-        case.run.clone(),
-    ]
-}
-
-fn label(label: Option<Label>) -> String {
+pub(crate) fn label(label: Option<Label>) -> String {
     label.map_or("unlabelled", Label::word).to_owned()
 }
 
 /// What a table says of a submission.
-pub(crate) fn word(submission: &infradev_model::AnalysedSubmission) -> &'static str {
+pub(crate) fn word(submission: &AnalysedSubmission) -> &'static str {
     match (submission.standing, submission.verdict) {
         (Standing::Unreached, _) => "unreached",
         (Standing::Ungraded, _) | (_, None) => "ungraded",

@@ -3,6 +3,7 @@
 use askama::Template;
 use infradev_model::{Analysis, ClassCount, Figures, Grouping, Proportion};
 
+use super::reading_charts;
 use crate::table::Table;
 use crate::text::{counts, estimate, percent};
 
@@ -22,9 +23,10 @@ struct Bar {
     range: Option<(f64, f64)>,
 }
 
-struct Key {
-    class: &'static str,
-    word: &'static str,
+/// What a colour stands for.
+pub(crate) struct Key {
+    pub class: &'static str,
+    pub word: &'static str,
 }
 
 /// A figure.
@@ -34,7 +36,7 @@ pub(crate) struct Chart {
     id: &'static str,
     title: String,
     describe: String,
-    keys: Vec<Key>,
+    pub(crate) keys: Vec<Key>,
     bars: Vec<Bar>,
     height: u32,
     axis: u32,
@@ -74,7 +76,7 @@ impl Chart {
         &self.title
     }
 
-    fn new(id: &'static str, title: &str, columns: &[&'static str]) -> Chart {
+    pub(crate) fn new(id: &'static str, title: &str, columns: &[&'static str]) -> Chart {
         Chart {
             id,
             title: title.to_owned(),
@@ -88,7 +90,12 @@ impl Chart {
         }
     }
 
-    fn bar(
+    /// A row of the table beside it.
+    pub(crate) fn row(&mut self, cells: Vec<String>) {
+        self.table.rows.push(cells);
+    }
+
+    pub(crate) fn bar(
         &mut self,
         label: String,
         value: String,
@@ -107,7 +114,8 @@ impl Chart {
         self.bars.push(Bar { label: shortened(&label), value, y, parts: drawn, range });
     }
 
-    fn done(mut self) -> Option<Chart> {
+    /// The figure, where it has a bar.
+    pub(crate) fn done(mut self) -> Option<Chart> {
         if self.bars.is_empty() {
             return None;
         }
@@ -134,7 +142,7 @@ fn tick(share: f64) -> (f64, String) {
     (at(share), format!("{:.0} %", share * 100.0))
 }
 
-fn value(share: Proportion) -> f64 {
+pub(crate) fn value(share: Proportion) -> f64 {
     if share.of == 0 { 0.0 } else { f64::from(share.count) / f64::from(share.of) }
 }
 
@@ -148,6 +156,8 @@ pub(crate) fn charts(analysis: &Analysis) -> Vec<Chart> {
         pass_at_k(figures),
         classes(figures),
         suites(figures),
+        reading_charts::traits(figures),
+        reading_charts::own_tests(figures),
     ];
     all.into_iter().flatten().collect()
 }

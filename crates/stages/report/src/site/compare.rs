@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use askama::Template;
-use infradev_model::AnalysedSubmission;
+use infradev_model::{AnalysedSubmission, Analysis};
 
 use super::frame::{Frame, verdict};
 use super::{Site, SiteError};
@@ -17,35 +17,30 @@ struct Compare {
     tables: Vec<Table>,
 }
 
-type Both<'a> = (&'a AnalysedSubmission, &'a AnalysedSubmission);
+pub(super) type Both<'a> = (&'a AnalysedSubmission, &'a AnalysedSubmission);
+
+/// Submissions that the first two runs that share any have in common.
+pub(super) fn shared(analysis: &Analysis) -> Vec<Both<'_>> {
+    let mut seen: BTreeMap<(&str, &str), &AnalysedSubmission> = BTreeMap::new();
+    let mut shared: Vec<Both<'_>> = Vec::new();
+    for submission in &analysis.submissions {
+        let key = (submission.task.as_str(), submission.submission.as_str());
+        match seen.get(&key) {
+            None => drop(seen.insert(key, submission)),
+            Some(first) if first.run != submission.run => shared.push((first, submission)),
+            Some(_) => {}
+        }
+    }
+    let runs = shared.first().map(|(one, other)| (one.run.clone(), other.run.clone()));
+    shared.retain(|(one, other)| {
+        runs.as_ref().is_some_and(|runs| (&one.run, &other.run) == (&runs.0, &runs.1))
+    });
+    shared
+}
 
 impl Site {
-    /// Whether two runs share a task and a submission's name.
-    pub(super) fn compared(&self) -> bool {
-        !self.shared().is_empty()
-    }
-
-    /// Submissions that the first two runs that share any have in common.
-    fn shared(&self) -> Vec<Both<'_>> {
-        let mut seen: BTreeMap<(&str, &str), &AnalysedSubmission> = BTreeMap::new();
-        let mut shared: Vec<Both<'_>> = Vec::new();
-        for submission in &self.analysis.submissions {
-            let key = (submission.task.as_str(), submission.submission.as_str());
-            match seen.get(&key) {
-                None => drop(seen.insert(key, submission)),
-                Some(first) if first.run != submission.run => shared.push((first, submission)),
-                Some(_) => {}
-            }
-        }
-        let runs = shared.first().map(|(one, other)| (one.run.clone(), other.run.clone()));
-        shared.retain(|(one, other)| {
-            runs.as_ref().is_some_and(|runs| (&one.run, &other.run) == (&runs.0, &runs.1))
-        });
-        shared
-    }
-
     pub(super) fn compare(&self) -> Result<String, SiteError> {
-        let shared = self.shared();
+        let shared = shared(&self.analysis);
         let (one, other) =
             shared.first().map(|(one, other)| (one.run.as_str(), other.run.as_str())).unwrap_or_default();
         let resolved = |submission: &AnalysedSubmission| verdict(submission).0 == "resolved";
@@ -68,9 +63,8 @@ impl Site {
             table.rows.push(cells.to_vec());
         }
         let [both, lost, gained, neither] = counts;
-        let mut tables = crate::tables::tables(&self.analysis, crate::tables::Extent::Whole);
-        tables.retain(|table| table.name == "paired");
-        tables.insert(0, table);
+        let paired = crate::tables::paired(&self.analysis.figures, crate::tables::Extent::Whole);
+        let tables = [table, paired].into_iter().filter(|table| !table.rows.is_empty()).collect();
         let told = format!(
             "First: {one}. Second: {other}. Of {} submissions in both, {both} are resolved in both, {lost} in the first alone, \
              {gained} in the second alone, {neither} in neither.",

@@ -1,12 +1,12 @@
 //! What run folders hold of submissions beside an analysis: grades, records, patches, logs, trajectories.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use infradev_model::atif::Trajectory;
 use infradev_model::{
-    AnalysedSubmission, AttemptDocument, CaseId, CaseResult, EVAL_SCHEMA, EvalDocument, GRADE_SCHEMA, Grade,
-    GradeDocument, Judgement, SUBMISSION_SCHEMA, SubmissionRecord, TRIAL_SCHEMA,
+    AnalysedSubmission, CaseId, CaseResult, EVAL_SCHEMA, EvalDocument, GRADE_SCHEMA, Grade, GradeDocument,
+    Judgement, TRIAL_SCHEMA, is_tree_path,
 };
 use infradev_store::{RunView, Runs};
 use serde::Deserialize;
@@ -22,8 +22,8 @@ const OWN: [&str; 4] = ["golden", "base", "hollow", "adversarial"];
 pub(crate) struct Evidence {
     /// Grades by the run that they are shown under, task and submission.
     grades: BTreeMap<(String, String, String), Graded>,
-    /// Records by task and submission.
-    attempts: BTreeMap<(String, String), Vec<Attempted>>,
+    /// Folders of runs by id: what was attempted is read when its page is asked for.
+    runs: BTreeMap<String, PathBuf>,
 }
 
 #[derive(Debug)]
@@ -35,20 +35,13 @@ struct Graded {
     own: bool,
 }
 
-#[derive(Debug)]
-struct Attempted {
-    record: SubmissionRecord,
-    folder: PathBuf,
-}
-
 /// What is known of one submission.
 pub(crate) struct Known<'a> {
     pub grade: Option<&'a Grade>,
-    pub record: Option<&'a SubmissionRecord>,
     /// Its patch is one of the pack's sealed files.
     pub own: bool,
     trials: Vec<PathBuf>,
-    folder: Option<&'a Path>,
+    folder: Option<PathBuf>,
 }
 
 /// A log's end.
@@ -63,6 +56,7 @@ impl Evidence {
     pub fn of(views: &[RunView]) -> Result<Evidence, SiteError> {
         let mut evidence = Evidence::default();
         for view in views {
+            evidence.runs.insert(view.run.id.clone(), view.folder.clone());
             match view.run.verb.as_str() {
                 "attempt" => evidence.attempted(view)?,
                 _ => {
@@ -75,16 +69,6 @@ impl Evidence {
     }
 
     fn attempted(&mut self, view: &RunView) -> Result<(), SiteError> {
-        let document: Option<AttemptDocument> = view.document("attempt.json", SUBMISSION_SCHEMA)?;
-        let records = match document {
-            Some(document) => document.submissions,
-            None => view.records::<SubmissionRecord>(),
-        };
-        for record in records {
-            let key = (record.task.clone(), record.submission.clone());
-            let folder = view.folder.join(&record.folder);
-            self.attempts.entry(key).or_default().push(Attempted { record, folder });
-        }
         if let Some(eval) = view.document::<EvalDocument>("eval.json", EVAL_SCHEMA)? {
             let beside = view.folder.parent().and_then(|runs| Runs::new(runs).view(&eval.grade.run).ok());
             self.graded(&view.run.id, Some(eval.grade), beside.as_ref());
@@ -104,25 +88,29 @@ impl Evidence {
     pub fn known(&self, submission: &AnalysedSubmission) -> Known<'_> {
         let key = (submission.run.clone(), submission.task.clone(), submission.submission.clone());
         let graded = self.grades.get(&key);
-        let attempts = self.attempts.get(&(submission.task.clone(), submission.submission.clone()));
-        let attempted = submission.agent_s.and_then(|seconds| {
-            attempts?.iter().find(|attempted| attempted.record.agent_s.to_bits() == seconds.to_bits())
-        });
+        let folder = submission.attempted.as_deref().and_then(|attempted| self.folder(attempted));
         let keys = graded.iter().flat_map(|graded| &graded.grade.trials);
         let root = graded.and_then(|graded| graded.trials.as_deref());
-        let built_in = attempted.is_some_and(|attempted| OWN.contains(&attempted.record.agent.name.as_str()));
+        let built_in = submission.agent.as_ref().is_some_and(|agent| OWN.contains(&agent.name.as_str()));
         let named = OWN.contains(&submission.submission.split(['#', '+']).next().unwrap_or_default());
         Known {
             grade: graded.map(|graded| &graded.grade),
-            record: attempted.map(|attempted| &attempted.record),
-            own: named || built_in || (attempted.is_none() && graded.is_some_and(|graded| graded.own)),
+            own: named
+                || built_in
+                || (submission.attempted.is_none() && graded.is_some_and(|graded| graded.own)),
             // A key is a digest: nothing else is looked for as a folder's name.
             trials: keys
                 .filter(|key| key.chars().all(|c| c.is_ascii_hexdigit()))
                 .filter_map(|key| Some(root?.join(key)))
                 .collect(),
-            folder: attempted.map(|attempted| attempted.folder.as_path()),
+            folder,
         }
+    }
+
+    /// Where an attempt lies: `RUN/trials/…`.
+    fn folder(&self, attempted: &str) -> Option<PathBuf> {
+        let (run, below) = attempted.split_once('/')?;
+        Some(self.runs.get(run)?.join(below)).filter(|_| is_tree_path(below))
     }
 }
 
@@ -139,14 +127,14 @@ fn grades_own_patches(command: &[String]) -> bool {
 impl Known<'_> {
     /// The patch as it was written, or as it was graded.
     pub fn patch(&self) -> Option<Vec<u8>> {
-        let written = self.folder.map(|folder| folder.join("patch.diff"));
+        let written = self.folder.as_ref().map(|folder| folder.join("patch.diff"));
         let graded = self.trials.iter().map(|trial| trial.join("patch.diff"));
         written.into_iter().chain(graded).find_map(|path| bytes(&path))
     }
 
     /// What its agent did, or why that cannot be shown; none where no record was written.
     pub fn trajectory(&self) -> Option<Result<Trajectory, String>> {
-        let path = self.folder?.join("trajectory.json");
+        let path = self.folder.as_ref()?.join("trajectory.json");
         if !path.is_file() {
             return None;
         }

@@ -12,6 +12,7 @@ mod frame;
 mod index;
 mod pack;
 mod progress;
+mod reading_charts;
 mod submission;
 mod task;
 
@@ -40,6 +41,8 @@ pub struct Site {
     pages: BTreeMap<String, usize>,
     /// Tasks by the name of their page.
     tasks: BTreeMap<String, String>,
+    /// Whether two runs share a task and a submission's name.
+    compared: bool,
     live: bool,
 }
 
@@ -56,6 +59,7 @@ impl Site {
             analysis.submissions.iter().map(|submission| submission.task.as_str()).collect();
         let tasks = tasks.into_iter().map(|task| (task_page(task), task.to_owned())).collect();
         Ok(Site {
+            compared: !compare::shared(&analysis).is_empty(),
             evidence: Evidence::of(views)?,
             progress: views.iter().map(RunProgress::of).collect(),
             packed: packed.into_iter().map(|task| (task.public.spec.id.clone(), task)).collect(),
@@ -80,7 +84,7 @@ impl Site {
     /// Paths of all pages below the site's root.
     pub fn paths(&self) -> Vec<String> {
         let mut paths = vec!["index.html".to_owned()];
-        if self.compared() {
+        if self.compared {
             paths.push("compare.html".to_owned());
         }
         if self.live {
@@ -97,7 +101,7 @@ impl Site {
     pub fn page(&self, path: &str) -> Result<Option<String>, SiteError> {
         let page = match path {
             "index.html" => self.index()?,
-            "compare.html" if self.compared() => self.compare()?,
+            "compare.html" if self.compared => self.compare()?,
             "progress.html" if self.live => self.progress_page()?,
             path => match (self.tasks.get(path), self.pages.get(path)) {
                 (Some(task), _) => self.task(task)?,
@@ -117,7 +121,7 @@ impl Site {
             title: title.into(),
             site: format!("InfraDev: {}", Vec::from_iter(packs).join(", ")),
             up,
-            compared: self.compared(),
+            compared: self.compared,
             live: self.live,
             sealed: self.analysis.sealed,
             refresh: false,

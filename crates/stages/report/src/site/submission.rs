@@ -2,7 +2,9 @@
 
 use askama::Template;
 use infradev_model::atif::{Step, StepSource, Trajectory};
-use infradev_model::{AnalysedSubmission, CaseError, FailingCase, Grade, Judgement, RankOutcome, Suite};
+use infradev_model::{
+    AnalysedSubmission, CaseError, FailingCase, Gates, Grade, Judgement, RankOutcome, Suite, Tried,
+};
 
 use super::diff::{Diff, diff};
 use super::evidence::{Known, Log};
@@ -66,7 +68,7 @@ impl Site {
             tone,
             task: &submission.task,
             task_page: format!("../{}", task_page(&submission.task)),
-            facts: facts(submission, &known),
+            facts: facts(submission),
             reasons: if sealed { reasons(known.grade) } else { Vec::new() },
             no_cases: match verdict {
                 "resolved" => "None: it passes every case that golden passes.",
@@ -105,7 +107,7 @@ fn failing<'a>(grade: &'a Grade, case: &CaseError) -> Option<&'a FailingCase> {
     grade.failing.iter().find(|found| (found.case.suite, found.case.id.as_str(), found.world) == key)
 }
 
-fn facts(submission: &AnalysedSubmission, known: &Known<'_>) -> Vec<(&'static str, String)> {
+fn facts(submission: &AnalysedSubmission) -> Vec<(&'static str, String)> {
     let score = |score: infradev_model::Score| format!("{} of {}", score.passed, score.of);
     let mut facts = vec![
         ("arm", submission.arm.clone()),
@@ -117,11 +119,11 @@ fn facts(submission: &AnalysedSubmission, known: &Known<'_>) -> Vec<(&'static st
     if let Some(ending) = submission.ending {
         facts.push(("ending", ending.word().to_owned()));
     }
-    if let Some(record) = known.record {
-        facts.push(("agent", format!("{} {}", record.agent.name, record.agent.version)));
-        facts.extend(record.model.clone().map(|model| ("model", model)));
-        facts.push(("requests", record.metered.requests.to_string()));
-    }
+    facts.extend(
+        submission.agent.as_ref().map(|agent| ("agent", format!("{} {}", agent.name, agent.version))),
+    );
+    facts.extend(submission.model.clone().map(|model| ("model", model)));
+    facts.extend(submission.requests.map(|requests| ("requests", requests.to_string())));
     if let Some(tokens) = submission.tokens {
         facts.push((
             "tokens",
@@ -133,7 +135,62 @@ fn facts(submission: &AnalysedSubmission, known: &Known<'_>) -> Vec<(&'static st
     facts.extend(submission.lookups.map(|lookups| ("refused look-ups", lookups.to_string())));
     let opened = |opened| if opened { "yes" } else { "no" };
     facts.extend(submission.skill_opened.map(|skill| ("skill opened", opened(skill).to_owned())));
+    facts.extend(readings(submission));
     facts
+}
+
+/// Gates, closeness to golden, its own tests, how far its agent tried it.
+fn readings(submission: &AnalysedSubmission) -> Vec<(&'static str, String)> {
+    let mut facts = Vec::new();
+    facts.extend(submission.gates.map(|gates| ("gates passed", gates_passed(&gates))));
+    if let Some(like) = submission.likeness {
+        let said = format!(
+            "{} of golden's {} lines, {:.0} % of shingles; {} of golden's {} files, and {} others",
+            like.shared_lines,
+            like.lines,
+            like.shingles * 100.0,
+            like.shared_files,
+            like.files,
+            like.own_files.saturating_sub(like.shared_files)
+        );
+        facts.push(("like golden", said));
+    }
+    if let Some(tests) = &submission.own_tests {
+        let (all, resources) = tests.resources();
+        let of: Vec<String> =
+            tests.counted().iter().map(|(property, count)| format!("{property} {count}")).collect();
+        let listed = if of.is_empty() { String::new() } else { format!(" ({})", of.join(", ")) };
+        let unread = match tests.unread {
+            0 => String::new(),
+            unread => format!("; {unread} test files or programs could not be read"),
+        };
+        facts.push(("own assertions", format!("{all}, {resources} of a resource{listed}{unread}")));
+    }
+    for reached in submission.tried.iter().flatten() {
+        let tokens = reached.tokens.map(|tokens| format!(", {tokens} tokens")).unwrap_or_default();
+        let seconds = reached.seconds.map(|seconds| format!(", {seconds:.0} s")).unwrap_or_default();
+        let name = match reached.gate {
+            Tried::Imports => "agent imported",
+            Tried::Collects => "agent collected",
+            Tried::OneRank => "agent passed on one rank",
+            Tried::Ranks => "agent passed on several",
+        };
+        facts.push((name, format!("at step {}{tokens}{seconds}", reached.step)));
+    }
+    facts
+}
+
+fn gates_passed(gates: &Gates) -> String {
+    let passed = [
+        ("applies", gates.applies),
+        ("imports", gates.imports),
+        ("collects", gates.collects),
+        ("smallest world size", gates.smallest_world == Some(true)),
+        ("each world size", gates.official),
+        ("probes", gates.resolved),
+    ];
+    let words: Vec<&str> = passed.iter().filter(|(_, passed)| *passed).map(|(word, _)| *word).collect();
+    if words.is_empty() { "none".to_owned() } else { words.join(", ") }
 }
 
 fn reasons(grade: Option<&Grade>) -> Vec<String> {
@@ -148,6 +205,7 @@ fn shown_case(case: &CaseError, failing: Option<&FailingCase>, judgement: Option
     facts.push(("base", if case.fail_to_pass { "fails it too" } else { "passes it" }.to_owned()));
     let told = [
         ("checks", case.checks.clone().unwrap_or_default()),
+        ("assertion", case.assertion.clone().unwrap_or_default()),
         ("traits", case.traits.join(", ")),
         ("exception", case.exception.clone()),
         ("message", case.message.clone()),

@@ -10,7 +10,7 @@ use super::frame::{Frame, verdict};
 use super::pack::TaskText;
 use super::{Site, SiteError, submission_page};
 use crate::table::Table;
-use crate::tables::{Extent, tables};
+use crate::tables::groups_of;
 
 #[derive(Template)]
 #[template(path = "site/task.html")]
@@ -95,13 +95,8 @@ impl Site {
     }
 
     fn groups(&self, task: &str) -> Vec<Table> {
-        let mut all = tables(&self.analysis, Extent::Whole);
-        all.retain(|table| table.name == "failures");
-        for table in &mut all {
-            table.rows.retain(|row| row.first().is_some_and(|of| of == task));
-        }
-        all.retain(|table| !table.rows.is_empty());
-        all
+        let table = groups_of(&self.analysis, task);
+        if table.rows.is_empty() { Vec::new() } else { vec![table] }
     }
 }
 
