@@ -5,7 +5,7 @@ use infradev_model::{
     Detail, Judgement, Label, Labelled, LabelledBy, Outcome, Property, RankOutcome, Rejection, Word,
 };
 
-use crate::messages;
+use crate::messages::{self, About};
 
 /// What is known of a failing case.
 #[derive(Debug, Clone, Copy)]
@@ -54,12 +54,17 @@ impl Seen<'_> {
     fn declared(&self, judgement: &Judgement) -> Ruled {
         let failed = judgement.expectations.iter().rev().find(|made| !made.ok);
         let kind = failed.map_or("", |made| made.kind.as_str());
-        let detail = failed.map_or("", |made| made.detail.as_str());
         let said = format!("the probe checks {}, and its expectation `{kind}` failed", judgement.checks);
-        let label = match judgement.checks.as_str() {
-            "numbers" | "precision" if messages::tells_shapes(detail) => {
-                return ("probe-shape", Some(Label::Shape), format!("{said}: the shapes differ"));
+        match failed.and_then(|made| messages::expectation(made, &judgement.checks)) {
+            Some((About::Label(label), why)) => {
+                return ("probe-expects", Some(label), format!("{said}: {why}"));
             }
+            Some((About::Numbers, why)) => {
+                return self.numerical("probe-expects", false, format!("{said}: {why}"));
+            }
+            None => {}
+        }
+        let label = match judgement.checks.as_str() {
             "numbers" | "precision" => {
                 let whole = failed.is_some_and(|made| messages::whole(&made.expected));
                 return self.numerical("probe-declares", kind == "equal" && whole, said);
@@ -82,7 +87,7 @@ impl Seen<'_> {
         let (label, more) = match (self.exact_passes, exactly) {
             (Some(true), _) => (Label::Precision, "; the case's exact inputs pass"),
             (Some(false), _) => (Label::WrongAlgorithm, "; the case's exact inputs fail too"),
-            (None, true) => (Label::WrongAlgorithm, "; it compares whole numbers, which are exact"),
+            (None, true) => (Label::WrongAlgorithm, "; what it compares is exact"),
             (None, false) => (Label::Undetermined, "; no exact inputs were tried"),
         };
         (rule, Some(label), said + more)
@@ -149,10 +154,7 @@ impl Seen<'_> {
             (Property::Value, Some((Label::Shape, told))) => {
                 ("assertion-property", Some(Label::Shape), format!("{said}, and {told}"))
             }
-            (Property::Value, Some((Label::WrongAlgorithm, _))) => {
-                self.numerical("assertion-property", true, said)
-            }
-            (Property::Value, _) => self.numerical("assertion-property", false, said),
+            (Property::Value, _) => self.numerical("assertion-property", messages::is_exact(detail), said),
             (property, _) => ("assertion-property", label_of(property), said),
         }
     }

@@ -199,3 +199,44 @@ fn probes_go_by_the_property_that_they_declare() {
     });
     insta::assert_snapshot!(Vec::from_iter(said).join("\n"));
 }
+
+#[test]
+fn an_expectation_that_is_plainly_about_something_else_goes_by_itself() {
+    let failed = raised(Outcome::Failed, "infradev_probe.expect.ExpectationFailed", "", "probes/judge_x.py");
+    let rows = [
+        ("an error among numbers", "numbers", "raises", "ValueError", "rank 0 crashed"),
+        ("an end among state", "state", "finishes", "within 3 s", "rank 1 did not"),
+        ("a type among traffic", "traffic", "equal", "'bfloat16'", "'float32'"),
+        ("a word among traffic", "traffic", "equal", "'sent'", "'kept'"),
+        ("names among numbers", "numbers", "equal", "[]", "['router', 'down']"),
+        ("names among conditions", "condition", "equal", "[]", "['router', 'down']"),
+        ("values among traffic", "traffic", "close", "float32[2] [1, 2]", "float32[2] [1, 3]"),
+        ("equal values among errors", "error", "equal", "float32[2] [1, 2]", "float32[2] [1, 3]"),
+        ("values among state", "state", "close", "float32[2] [1, 2]", "float32[2] [1, 3]"),
+        ("bytes among memory", "memory", "between", "0 to 100", "200"),
+    ];
+    let said = rows.map(|(what, checks, kind, expected, got)| {
+        let mut judgement = judged(checks, Some(Rejection::Substantive), kind, "", &[]);
+        let made = &mut judgement.expectations[0];
+        (made.expected, made.got) = (expected.into(), got.into());
+        said(what, Seen { judgement: Some(&judgement), ..seen(Word::Failed, Some(&failed)) })
+    });
+    insta::assert_snapshot!(said.join("\n"));
+}
+
+#[test]
+fn an_equality_of_texts_and_whole_numbers_is_exact_and_one_of_fractions_is_not() {
+    let label = |message: &str| {
+        let entry = raised(Outcome::Failed, "AssertionError", message, "tests/test_moe.py");
+        let seen = Seen { asserted: Some(Property::Value), ..seen(Word::Failed, Some(&entry)) };
+        seen.label().label.unwrap().word()
+    };
+    for exact in ["assert 8 == 6", "assert None == 1", "assert [['a'], ['b']] == [['a', 'b']]"] {
+        assert_eq!(label(exact), "numerical/wrong_algorithm", "{exact}");
+    }
+    for other in
+        ["assert 0.25 == 0.5", "assert tensor([1]) == 1", "assert 1e-05 == 1", "Tensor-likes are not close!"]
+    {
+        assert_eq!(label(other), "numerical/undetermined", "{other}");
+    }
+}
