@@ -10,6 +10,8 @@
     make bench BENCH=log          an agent's log of 200 MB into its trajectory: rate and memory
     make bench BENCH=curation     a whole history read, against git log --numstat, and precision and recall of what is guessed; needs clones
     make bench BENCH=assertions   what rules say of assertions beside what a reader said (Cohen's kappa), and milliseconds for 5,000 lines; with clones, of real ones
+    make bench BENCH=labels       what rules say of failing cases beside what a reader said (Cohen's kappa)
+    make bench BENCH=report       a report of 10,000 submissions of 200 cases: cases a second, milliseconds a page, memory; 1 GB of disk
     make bench BENCH=start        from the workspace being ready to the first case, in an environment that was used before
 """
 
@@ -29,6 +31,7 @@ import attempts
 import curation
 import mutation
 import packs
+import reports
 from processes import Infradev, Ran, run
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -73,6 +76,7 @@ class Bench:
         self.pairs: int = options.pairs
         self.trials: int = options.trials
         self.cases: int = options.cases
+        self.submissions: int = options.submissions
         self.worlds: list[int] = options.worlds
         self.clones: list[str] = options.clone
         self.scratch = scratch
@@ -214,6 +218,19 @@ class Bench:
         if ran.returncode != 0:
             sys.exit("the tests of assertions failed: cargo test --release --package infradev-pycode --test agreement says where")
 
+    def labels(self) -> None:
+        """The test prints."""
+        test = ["cargo", "test", "--quiet", "--package", "infradev-analyse", "--test", "agreement", "--", "--nocapture"]
+        ran = subprocess.run(test, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        told = [line for line in ran.stdout.splitlines() if any(word in line for word in ("kappa", "read as", "panicked"))]
+        print("\nFailing cases: rules beside a reader (target: kappa of 0.8)")
+        print("\n".join(f"  {line}" for line in told))
+        if ran.returncode != 0:
+            sys.exit("the test of labels failed: cargo test --package infradev-analyse --test agreement says where")
+
+    def report(self) -> None:
+        reports.reports(self.infradev, self.scratch, self.submissions, show)
+
     def start(self) -> None:
         rows = []
         for task, world, pack in self.core():
@@ -237,16 +254,17 @@ def spread(seconds: list[float]) -> tuple[str, str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", metavar="PART", help="overhead, start, supervisor, memory, attempt, log, ratio, mutation, curation, assertions [default: all]")
+    parser.add_argument("parts", nargs="*", metavar="PART", help="overhead, start, supervisor, memory, attempt, log, ratio, mutation, curation, assertions, labels, report [default: all]")
     parser.add_argument("--infradev", type=Path, required=True, help="the program, a release build")
     parser.add_argument("--home", type=Path, default=ROOT / "target/bench", help="where runs are kept [default: target/bench]")
     parser.add_argument("--pairs", type=int, default=5, help="pairs of runs for a ratio [default: 5]")
     parser.add_argument("--trials", type=int, default=15, help="trials for the overhead [default: 15]")
     parser.add_argument("--cases", type=int, default=100_000, help="cases for the harness's memory [default: 100000]")
+    parser.add_argument("--submissions", type=int, default=10_000, help="submissions of the large report [default: 10000]")
     parser.add_argument("--worlds", type=int, nargs="*", default=[], help="only these world sizes of core's [default: all]")
     parser.add_argument("--clone", action="append", default=[], metavar="NAME=PATH", help="for curation and assertions: where a clone is; INFRADEV_MEGATRON, INFRADEV_VERL and INFRADEV_TORCHTITAN say the same")
     options = parser.parse_args()
-    known = {name: getattr(Bench, name) for name in ("overhead", "start", "supervisor", "memory", "attempt", "log", "ratio", "mutation", "curation", "assertions")}
+    known = {name: getattr(Bench, name) for name in ("overhead", "start", "supervisor", "memory", "attempt", "log", "ratio", "mutation", "curation", "assertions", "labels", "report")}
     parts = options.parts or list(known)
     for part in parts:
         if part not in known:
