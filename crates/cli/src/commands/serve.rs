@@ -25,12 +25,14 @@ pub async fn run(global: &Global, args: ServeArgs) -> Result<ExitCode, Failure> 
     let goes_on = found.iter().any(|view| !view.finished);
     let mut kept =
         Kept { views: found, analyser: if goes_on { Analyser::keeping() } else { Analyser::default() } };
-    drop(kept.site(&args, labels.as_ref(), &references)?);
+    let first = kept.site(&args, labels.as_ref(), &references)?;
     let kept = Mutex::new(kept);
     let pages = Pages::new(folders, move || {
         let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.site(&args, labels.as_ref(), &references).map_err(|failure| failure.into_parts().0)
     });
+    // A run that went on meanwhile is read again: a site of what was under way is not kept.
+    let pages = if goes_on { pages } else { pages.holding(first) };
     let listener = bind(port).await.map_err(|error| {
         Failure::usage(format!("cannot listen on 127.0.0.1:{port}: {error}"))
             .hint("leave --port out: a free one is taken")

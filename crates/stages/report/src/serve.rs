@@ -46,6 +46,13 @@ impl Pages {
         Pages { folders, make: Box::new(make), made: Mutex::new(None) }
     }
 
+    /// The same with a site that was made of the runs just before: it serves until they have gone on.
+    #[must_use]
+    pub fn holding(self, site: Site) -> Pages {
+        let made = Mutex::new(Some((self.stamp(), Arc::new(site.live()))));
+        Pages { made, ..self }
+    }
+
     fn site(&self) -> Result<Arc<Site>, String> {
         let stamp = self.stamp();
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
