@@ -48,6 +48,59 @@ fn what_is_only_named_like_a_collective_stays() {
 }
 
 #[test]
+fn nothing_is_pending_where_a_collective_that_gives_a_handle_is_left_out() {
+    table(
+        Operator::DropCollective,
+        &[
+            // With its wait, if that is all that becomes of the handle.
+            ("work = dist.isend(x, 1)\nx.mul_(2)\nwork.wait()", &["pass\n        x.mul_(2)\n        pass"]),
+            ("h = dist.all_reduce(x, async_op=True)\nh.wait()", &["pass\n        pass"]),
+            ("h = self._all_reduce_later(x)\nh.wait()", &["pass\n        pass"]),
+            ("if flag:\n    work = dist.irecv(x, 1)\n    work.wait()", &["pass\n            pass"]),
+            // None, where golden asks for that.
+            (
+                "h = dist.all_gather_into_tensor(out, x, async_op=flag)\nif h is not None:\n    h.wait()",
+                &["h = None"],
+            ),
+            ("h = self.all_gather_later(x)\nif h:\n    h.wait()", &["h = None"]),
+            // One less, or none, of many.
+            ("works = dist.batch_isend_irecv(ops)\nfor work in works:\n    work.wait()", &["works = []"]),
+            ("works.append(dist.isend(x, 1))", &["pass"]),
+            // Not where a wait would find none.
+            ("work = dist.isend(x, 1)\nif flag:\n    work.wait()", &[]),
+            ("work = dist.isend(x, 1)\nwork.wait()\nself.last = work", &[]),
+            ("h = dist.all_reduce(x, async_op=flag)\nif h is not None:\n    x.mul_(2)\nh.wait()", &[]),
+            ("return dist.isend(x, 1)", &[]),
+            ("self.work = dist.irecv(x, 1)", &[]),
+            // A functional collective gives values.
+            ("y = funcol.all_reduce(x, \"sum\", group)\nfuncol.wait_tensor(y)", &["y = x"]),
+        ],
+    );
+}
+
+#[test]
+fn a_collective_is_known_under_an_import_s_other_name() {
+    let golden = "\
+import torch.distributed as td
+from m import reduce_from_tensor_model_parallel_region as rtp
+from m import reduce_scatter as rs
+
+
+def step(x):
+    td.all_reduce(x)
+    x = rtp(x)
+    return rs(x)
+";
+    assert_eq!(lines_of(Operator::DropCollective, "", golden), ["pass", "x = x", "return x"]);
+    assert_eq!(
+        lines_of(Operator::DoubleCollective, "", golden),
+        ["td.all_reduce(x); td.all_reduce(x)", "x = rtp(rtp(x))"]
+    );
+    assert_eq!(lines_of(Operator::WrongReduceOp, "", golden), ["td.all_reduce(x, op=td.ReduceOp.MAX)"]);
+    assert_eq!(lines_of(Operator::MissingWait, "", golden), ["td.all_reduce(x, async_op=True)"]);
+}
+
+#[test]
 fn a_collective_is_not_waited_for() {
     table(
         Operator::MissingWait,
@@ -95,7 +148,35 @@ fn a_group_is_another_one_or_left_out() {
                 &["g = parallel_state.get_data_parallel_group()"],
             ),
             ("opt = make(param_group=group)", &[]),
+            ("dist.barrier(group)\nps.get_cp_group", &["dist.barrier(None)"]),
+            ("dist.barrier(group)\nps.get_cp_group(flag)\ndist.new_group(x)", &["dist.barrier(None)"]),
+            (
+                "dist.barrier(group)\nmesh.get_group(\"dp\")",
+                &["dist.barrier(None)", "dist.barrier(mesh.get_group(\"dp\"))"],
+            ),
+            (
+                "cp_group = get_cp_group()\ndist.barrier(cp_group)",
+                &["dist.barrier(None)", "dist.barrier(group)"],
+            ),
         ],
+    );
+}
+
+#[test]
+fn a_function_that_returns_a_group_is_called_and_gives_another_than_the_name_has() {
+    let golden = "\
+def step(x):
+    group = ps.get_cp_group()
+    dist.broadcast(x, src=0, group=group)
+    ps.get_data_parallel_group(with_context_parallel=True)
+";
+    assert_eq!(
+        lines_of(Operator::WrongGroup, "", golden),
+        [
+            "dist.broadcast(x, src=0, )",
+            "dist.broadcast(x, src=0, group=ps.get_data_parallel_group(with_context_parallel=True))",
+            "ps.get_tensor_model_parallel_group()",
+        ]
     );
 }
 
@@ -114,6 +195,12 @@ fn a_reduction_reduces_otherwise() {
             ),
             ("dist.all_reduce(x, group=group)", &["dist.all_reduce(x, op=dist.ReduceOp.MAX, group=group)"]),
             ("x = reduce_scatter(x, reduceOp=\"avg\")", &["x = reduce_scatter(x, reduceOp=\"sum\")"]),
+            (
+                "x = funcol.all_reduce(x, 'sum', group)",
+                &["x = funcol.all_reduce(x, \"avg\", group)", "x = funcol.all_reduce(x, \"max\", group)"],
+            ),
+            ("x = funcol.all_reduce(x, \"max\", group)", &["x = funcol.all_reduce(x, \"sum\", group)"]),
+            ("x = einops.rearrange(x, \"sum\")", &[]),
             ("dist.all_gather_into_tensor(out, x)", &[]),
         ],
     );

@@ -1,12 +1,13 @@
 //! Collectives and transfers between ranks: left out, done twice, reduced otherwise, on rank 0 alone, not divided.
 
 use infradev_model::Operator;
-use ruff_python_ast::{Expr, ExprBinOp, ExprCall, Operator as Arithmetic, Stmt};
+use ruff_python_ast::{Expr, ExprBinOp, ExprCall, ExprStringLiteral, Operator as Arithmetic, Stmt};
 use ruff_text_size::{Ranged, TextRange};
 
 use super::groups::is_group;
-use super::quiet;
 use super::walk::{Edits, Site, call_statement, callee, segments};
+use super::{pending, quiet};
+use crate::definitions::dotted;
 
 /// What passes between ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,9 +19,9 @@ pub(super) enum Transfer {
 }
 
 /// What a call transfers: the functions of `torch.distributed`, its functional collectives, and helpers and autograd
-/// functions named after them (`reduce_from_tensor_model_parallel_region`, `_AllToAll.apply`).
-pub(super) fn transfer(call: &ExprCall) -> Option<Transfer> {
-    let names = segments(&call.func);
+/// functions named after them (`reduce_from_tensor_model_parallel_region`, `_AllToAll.apply`), under an import's other name too.
+pub(super) fn transfer(site: &Site<'_>, call: &ExprCall) -> Option<Transfer> {
+    let names = site.imports().segments(&call.func);
     let (mut name, owners) = match names.as_slice() {
         [owners @ .., class, "apply"] => (snake_case(class), owners),
         [owners @ .., name] if !name.starts_with(char::is_uppercase) => ((*name).to_owned(), owners),
@@ -102,15 +103,16 @@ fn snake_case(name: &str) -> String {
 
 pub(super) fn statement(site: &Site<'_>, statement: &Stmt, edits: &mut Edits<'_>) {
     if let Some(call) = call_statement(statement)
-        && let Some(transfer) = transfer(call)
+        && let Some(transfer) = transfer(site, call)
     {
         edits.drop(Operator::DropCollective, statement);
         let text = site.text(statement);
-        if transfer == Transfer::Reduce && in_place(call) && !is_idempotent(site, call) {
+        if transfer == Transfer::Reduce && in_place(site, call) && !is_idempotent(site, call) {
             edits.replace(Operator::DoubleCollective, statement, format!("{text}; {text}"));
         }
         not_waited_for(site, call, edits);
     }
+    pending::statement(site, statement, edits);
     rank_zero_only(site, statement, edits);
     missing_division_statement(site, statement, edits);
 }
@@ -118,7 +120,7 @@ pub(super) fn statement(site: &Site<'_>, statement: &Stmt, edits: &mut Edits<'_>
 /// A collective of `torch.distributed` that returns before it is done, and no one waits.
 fn not_waited_for(site: &Site<'_>, call: &ExprCall, edits: &mut Edits<'_>) {
     let Expr::Attribute(function) = &*call.func else { return };
-    if !is_torch_distributed(site.text(&*function.value)) || !takes_async_op(callee(call)) {
+    if !is_torch_distributed(site, &function.value) || !takes_async_op(site.imports().callee(call)) {
         return;
     }
     let asked = call.arguments.find_keyword("async_op");
@@ -146,33 +148,32 @@ fn takes_async_op(name: &str) -> bool {
         || matches!(name, "broadcast" | "reduce" | "gather" | "scatter" | "barrier")
 }
 
-fn is_torch_distributed(owner: &str) -> bool {
-    matches!(owner, "dist" | "torch.distributed" | "distributed" | "torch_dist")
+fn is_torch_distributed(site: &Site<'_>, owner: &Expr) -> bool {
+    !dotted(owner).is_empty()
+        && matches!(
+            site.imports().segments(owner).as_slice(),
+            ["dist" | "distributed" | "torch_dist"] | ["torch", "distributed"]
+        )
 }
 
 /// Whether a second call would reduce what the first one wrote.
-fn in_place(call: &ExprCall) -> bool {
-    let name = callee(call);
-    !name.contains("scatter") && !name.contains("reduce_scatter")
+fn in_place(site: &Site<'_>, call: &ExprCall) -> bool {
+    !site.imports().callee(call).to_ascii_lowercase().contains("scatter")
 }
 
 /// The greatest of the greatest is the greatest.
 fn is_idempotent(site: &Site<'_>, call: &ExprCall) -> bool {
     let arguments = site.text(&call.arguments);
-    ["ReduceOp.MAX", "ReduceOp.MIN", "ReduceOp.AVG", "\"max\"", "\"avg\""]
-        .iter()
-        .any(|op| arguments.contains(op))
+    ["ReduceOp.MAX", "ReduceOp.MIN", "ReduceOp.AVG"].iter().any(|op| arguments.contains(op))
+        || reduce_ops(call).any(|op| matches!(op.value.to_str(), "max" | "min" | "avg" | "mean"))
 }
 
 /// A collective inside an expression: its input stands for its result.
 pub(super) fn call(site: &Site<'_>, call: &ExprCall, edits: &mut Edits<'_>) {
-    let Some(transfer) = transfer(call) else { return };
+    let Some(transfer) = transfer(site, call) else { return };
     reduce_op_left_out(site, call, transfer, edits);
     // Dropped as a statement.
-    if edits.has(Operator::DropCollective, call) {
-        return;
-    }
-    if call.arguments.find_keyword("async_op").is_some_and(|k| site.text(&k.value) != "False") {
+    if edits.has(Operator::DropCollective, call) || pending::gives_handle(site, call) {
         return;
     }
     let input =
@@ -182,7 +183,7 @@ pub(super) fn call(site: &Site<'_>, call: &ExprCall, edits: &mut Edits<'_>) {
         return;
     }
     edits.replace(Operator::DropCollective, call, site.text(input));
-    if transfer == Transfer::Reduce && in_place(call) && !is_idempotent(site, call) {
+    if transfer == Transfer::Reduce && in_place(site, call) && !is_idempotent(site, call) {
         edits.replace(Operator::DoubleCollective, input, site.text(call));
     }
 }
@@ -191,7 +192,7 @@ pub(super) fn call(site: &Site<'_>, call: &ExprCall, edits: &mut Edits<'_>) {
 fn reduce_op_left_out(site: &Site<'_>, call: &ExprCall, transfer: Transfer, edits: &mut Edits<'_>) {
     let Expr::Attribute(function) = &*call.func else { return };
     let owner = site.text(&*function.value);
-    let of_torch = is_torch_distributed(owner);
+    let of_torch = is_torch_distributed(site, &function.value);
     let has_op =
         call.arguments.find_keyword("op").is_some() || site.text(&call.arguments).contains("ReduceOp");
     let in_place = matches!(
@@ -226,24 +227,34 @@ pub(super) fn expression(site: &Site<'_>, expr: &Expr, edits: &mut Edits<'_>) {
             }
         }
         Expr::Call(call) => {
-            let names_op = |name: &str| matches!(name, "op" | "reduceOp" | "reduce_op" | "reduction");
-            for keyword in &call.arguments.keywords {
-                if keyword.arg.as_ref().is_some_and(|name| names_op(name))
-                    && let Expr::StringLiteral(literal) = &keyword.value
-                {
-                    let other = match literal.value.to_str() {
-                        "sum" => "max",
-                        "avg" | "mean" | "max" => "sum",
-                        "min" => "max",
-                        _ => continue,
-                    };
-                    edits.replace(Operator::WrongReduceOp, literal, format!("\"{other}\""));
+            // By its place only a collective's: any call may take such a word.
+            let is_transfer = transfer(site, call) == Some(Transfer::Reduce);
+            let named = reduce_ops(call)
+                .filter(|op| is_transfer || !call.arguments.args.iter().any(|a| a.range() == op.range()));
+            for op in named {
+                let others: &[&str] = match op.value.to_str() {
+                    "sum" if is_transfer => &["max", "avg"],
+                    "sum" | "min" => &["max"],
+                    "avg" | "mean" | "max" => &["sum"],
+                    _ => &[],
+                };
+                for other in others {
+                    edits.replace(Operator::WrongReduceOp, op, format!("\"{other}\""));
                 }
             }
         }
         Expr::BinOp(binary) => missing_division(site, binary, edits),
         _ => {}
     }
+}
+
+/// The strings of a call that may name how it reduces: by the keyword, or in a place.
+fn reduce_ops(call: &ExprCall) -> impl Iterator<Item = &ExprStringLiteral> {
+    let names_op = |name: &str| matches!(name, "op" | "reduceOp" | "reduce_op" | "reduction");
+    let keywords = call.arguments.keywords.iter();
+    let by_keyword = keywords.filter(move |keyword| keyword.arg.as_ref().is_some_and(|name| names_op(name)));
+    let values = by_keyword.map(|keyword| &keyword.value);
+    call.arguments.args.iter().chain(values).filter_map(Expr::as_string_literal_expr)
 }
 
 /// Whether an expression is a number of ranks.
@@ -339,9 +350,12 @@ fn rank_zero_only(site: &Site<'_>, statement: &Stmt, edits: &mut Edits<'_>) {
         Stmt::Expr(_) => call_statement(statement).is_some_and(|call| {
             let container =
                 matches!(callee(call), "append" | "extend" | "add" | "wait" | "synchronize" | "insert");
-            transfer(call).is_none() && !container && !quiet::is_talk(call) && callee(call) != "__init__"
+            transfer(site, call).is_none()
+                && !container
+                && !quiet::is_talk(call)
+                && callee(call) != "__init__"
         }),
-        Stmt::AugAssign(assign) => !assign.target.is_name_expr() && !contains_transfer(&assign.value),
+        Stmt::AugAssign(assign) => !assign.target.is_name_expr() && !contains_transfer(site, &assign.value),
         _ => false,
     };
     if has_effect {
@@ -350,9 +364,9 @@ fn rank_zero_only(site: &Site<'_>, statement: &Stmt, edits: &mut Edits<'_>) {
     }
 }
 
-fn contains_transfer(expr: &Expr) -> bool {
+fn contains_transfer(site: &Site<'_>, expr: &Expr) -> bool {
     use ruff_python_ast::helpers::any_over_expr;
-    any_over_expr(expr, |e| e.as_call_expr().is_some_and(|call| transfer(call).is_some()))
+    any_over_expr(expr, |e| e.as_call_expr().is_some_and(|call| transfer(site, call).is_some()))
 }
 
 fn deals_with_ranks(text: &str) -> bool {

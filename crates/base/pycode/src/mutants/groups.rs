@@ -2,7 +2,7 @@
 
 use infradev_model::Operator;
 use ruff_python_ast::visitor::{self, Visitor};
-use ruff_python_ast::{Expr, ExprCall};
+use ruff_python_ast::{Expr, ExprCall, Stmt};
 use ruff_text_size::{Ranged, TextRange};
 
 use super::collectives::transfer;
@@ -16,6 +16,8 @@ pub(super) struct Groups<'a> {
     named: Vec<(usize, &'a str)>,
     /// The functions that return one, by name.
     getters: Vec<&'a str>,
+    /// Names with the group that each is given: two names of one.
+    given: Vec<(&'a str, &'a str)>,
 }
 
 impl<'a> Groups<'a> {
@@ -26,14 +28,39 @@ impl<'a> Groups<'a> {
         }
         impl<'a> Visitor<'a> for Found<'a> {
             fn visit_expr(&mut self, expr: &'a Expr) {
+                let named = (expr.start().to_usize(), self.module.text(expr));
                 match expr {
-                    Expr::Name(_) | Expr::Attribute(_) if is_group(expr) && !dotted(expr).is_empty() => {
-                        self.groups.named.push((expr.start().to_usize(), self.module.text(expr)));
+                    // A function that returns a group is none; nor is one that it makes anew another to use.
+                    Expr::Name(_) | Expr::Attribute(_)
+                        if is_group(expr) && !dotted(expr).is_empty() && !is_function(expr) =>
+                    {
+                        self.groups.named.push(named);
                     }
-                    Expr::Call(call) if is_getter(callee(call)) => self.groups.getters.push(callee(call)),
+                    Expr::Call(call) if is_group(&call.func) => {
+                        if is_getter(callee(call)) {
+                            self.groups.getters.push(callee(call));
+                        }
+                        if is_function(&call.func) && is_same_anywhere(call) {
+                            self.groups.named.push(named);
+                        }
+                        if let Expr::Attribute(function) = &*call.func {
+                            self.visit_expr(&function.value);
+                        }
+                        return self.visit_arguments(&call.arguments);
+                    }
                     _ => {}
                 }
                 visitor::walk_expr(self, expr);
+            }
+            fn visit_stmt(&mut self, statement: &'a Stmt) {
+                if let Stmt::Assign(assign) = statement
+                    && is_group(&assign.value)
+                {
+                    let value = self.module.text(&*assign.value);
+                    let targets = assign.targets.iter().map(|target| (self.module.text(target), value));
+                    self.groups.given.extend(targets);
+                }
+                visitor::walk_stmt(self, statement);
             }
             fn visit_parameter(&mut self, parameter: &'a ruff_python_ast::Parameter) {
                 if is_group_name(&parameter.name) {
@@ -43,7 +70,7 @@ impl<'a> Groups<'a> {
             }
             fn visit_annotation(&mut self, _: &'a Expr) {}
         }
-        let groups = Groups { named: Vec::new(), getters: Vec::new() };
+        let groups = Groups { named: Vec::new(), getters: Vec::new(), given: Vec::new() };
         let mut found = Found { module, groups };
         found.visit_body(module.body());
         found.groups.named.sort();
@@ -55,7 +82,8 @@ impl<'a> Groups<'a> {
         let here = |at: usize| function.is_some_and(|span| span.range().contains(&at));
         let last = |name: &str| name.rsplit('.').next().unwrap_or_default().trim_matches('_').to_owned();
         // `group` and `self.group` are likely one.
-        let differs = |name: &&(usize, &'a str)| last(name.1) != last(this);
+        let is_one = |name: &str| self.given.contains(&(this, name)) || self.given.contains(&(name, this));
+        let differs = |name: &&(usize, &'a str)| last(name.1) != last(this) && !is_one(name.1);
         let in_function = self.named.iter().filter(differs).find(|(at, _)| here(*at));
         let owner = this.rsplit_once('.').map(|(owner, _)| owner);
         let of_object = || {
@@ -80,6 +108,20 @@ impl<'a> Groups<'a> {
 
 fn is_getter(name: &str) -> bool {
     name.starts_with("get_") && name.ends_with("_parallel_group")
+}
+
+/// Whether a name that is called is a function that returns a group, by how such functions are named.
+fn is_function(expr: &Expr) -> bool {
+    segments(expr).last().is_some_and(|name| name.trim_start_matches('_').starts_with("get_"))
+}
+
+/// Whether a call has no arguments but such as are the same wherever they stand.
+fn is_same_anywhere(call: &ExprCall) -> bool {
+    call.arguments
+        .args
+        .iter()
+        .chain(call.arguments.keywords.iter().map(|keyword| &keyword.value))
+        .all(Expr::is_literal_expr)
 }
 
 fn is_group_name(name: &str) -> bool {
@@ -108,11 +150,16 @@ pub(super) fn call(site: &Site<'_>, call: &ExprCall, edits: &mut Edits<'_>) {
     {
         let end = call.func.end();
         let start = end - ruff_text_size::TextSize::of(name);
+        // Another's keywords may be none of its own.
+        let (end, other) = match call.arguments.keywords.is_empty() {
+            true => (end, other.to_owned()),
+            false => (call.end(), format!("{other}()")),
+        };
         edits.replace(Operator::WrongGroup, &TextRange::new(start, end), other);
     }
     let asks_torch =
         matches!(name, "get_world_size" | "get_rank" | "get_global_rank" | "get_process_group_ranks");
-    let is_transfer = transfer(call).is_some();
+    let is_transfer = transfer(site, call).is_some();
     let replace = |group: &Expr, edits: &mut Edits| {
         if is_group(group)
             && let Some(other) = site.groups().other_than(site.text(group), function)

@@ -5,6 +5,7 @@ use ruff_python_ast::{Expr, ExprCall, Stmt};
 use ruff_text_size::{Ranged, TextRange};
 
 use super::walk::{Edits, Site, callee, segments};
+use crate::definitions::dotted;
 
 pub(super) fn statement(site: &Site<'_>, statement: &Stmt, edits: &mut Edits<'_>) {
     match statement {
@@ -19,10 +20,16 @@ pub(super) fn statement(site: &Site<'_>, statement: &Stmt, edits: &mut Edits<'_>
         {
             edits.drop(Operator::NoFree, statement);
         }
-        Stmt::Assign(assign) => copied_view(site, &assign.value, edits),
+        Stmt::Assign(assign) => {
+            copied_view(site, &assign.value, edits);
+            if assign.targets.iter().any(Expr::is_attribute_expr) {
+                copied_part(site, &assign.value, edits);
+            }
+        }
         Stmt::Return(returned) => {
             if let Some(value) = &returned.value {
                 copied_view(site, value, edits);
+                copied_part(site, value, edits);
                 cut_gradient(site, value, edits);
             }
         }
@@ -115,9 +122,7 @@ pub(super) fn call(site: &Site<'_>, call: &ExprCall, edits: &mut Edits<'_>) {
         "detach" if without => cut(Operator::MissingDetach),
         "clone" | "contiguous" if arguments.args.is_empty() => cut(Operator::ViewForCopy),
         "copy" if without => cut(Operator::ViewForCopy),
-        "narrow" if arguments.args.len() + arguments.keywords.len() == 3 => {
-            cut(Operator::FullMaterialisation)
-        }
+        "narrow" if arguments.len() == 3 || is_function(site, call) => whole(site, call, call, edits),
         "deepcopy" | "copy" if arguments.args.len() == 1 => {
             let text = site.text(&arguments.args[0]);
             edits.replace(Operator::ViewForCopy, call, text);
@@ -127,10 +132,6 @@ pub(super) fn call(site: &Site<'_>, call: &ExprCall, edits: &mut Edits<'_>) {
             if call.func.is_name_expr() && matches!(argument, Expr::Name(_) | Expr::Attribute(_)) {
                 edits.replace(Operator::ViewForCopy, call, site.text(argument));
             }
-        }
-        "narrow" if arguments.args.len() == 4 => {
-            let text = site.text(&arguments.args[0]);
-            edits.replace(Operator::FullMaterialisation, call, text);
         }
         _ if name.starts_with("split_tensor_into_") || name.starts_with("get_local_shard") => {
             if let Some(first) = arguments.args.first() {
@@ -144,6 +145,29 @@ pub(super) fn call(site: &Site<'_>, call: &ExprCall, edits: &mut Edits<'_>) {
         if is_dtype && segments(&keyword.value).last().is_some_and(|last| last.ends_with("dtype")) {
             edits.replace(Operator::WrongDtype, &keyword.value, "__import__(\"torch\").bfloat16");
         }
+    }
+}
+
+/// Whether a call is of a module's function, which takes the tensor that a method is called on: `torch.narrow(x, 0, …)`.
+fn is_function(site: &Site<'_>, call: &ExprCall) -> bool {
+    match &*call.func {
+        Expr::Attribute(function) => site.imports().is_module(&function.value),
+        function => function.is_name_expr(),
+    }
+}
+
+/// In place of a part, the tensor of which a call takes it.
+fn whole(site: &Site<'_>, call: &ExprCall, part: &impl Ranged, edits: &mut Edits<'_>) {
+    if !is_function(site, call) {
+        if let Some(method) = site.method_part(call) {
+            edits.cut(Operator::FullMaterialisation, TextRange::new(method.start(), part.end()));
+        }
+        return;
+    }
+    let named = |name| call.arguments.find_keyword(name).map(|keyword| &keyword.value);
+    let tensor = call.arguments.args.first().or_else(|| named("input")).or_else(|| named("tensor"));
+    if let Some(tensor) = tensor.filter(|tensor| !tensor.is_starred_expr()) {
+        edits.replace(Operator::FullMaterialisation, part, site.operand(tensor));
     }
 }
 
@@ -172,6 +196,69 @@ fn copied_view(site: &Site<'_>, value: &Expr, edits: &mut Edits<'_>) {
     }
 }
 
+/// A view that outlives its statement, stored on an object or returned, becomes a copy: a slice, or other axes. A list has slices too,
+/// an array axes, and neither has `clone`: only of what is a tensor where it stands.
+fn copied_part(site: &Site<'_>, value: &Expr, edits: &mut Edits<'_>) {
+    let is_part = match value {
+        Expr::Subscript(subscript) => has_slice(&subscript.slice) && is_tensor(site, &subscript.value),
+        Expr::Call(call) => match &*call.func {
+            Expr::Attribute(method) if site.imports().is_module(&method.value) => {
+                site.imports().segments(&method.value) == ["torch"] && moves_axes(&method.attr)
+            }
+            Expr::Attribute(method) => moves_axes(&method.attr) && site.module.source().contains("torch"),
+            _ => false,
+        },
+        _ => false,
+    };
+    if is_part {
+        edits.replace(Operator::CopyForView, value, format!("{}.clone()", site.text(value)));
+    }
+}
+
+fn moves_axes(name: &str) -> bool {
+    matches!(name, "transpose" | "permute" | "movedim" | "swapaxes")
+}
+
+/// Whether an expression is a tensor by how it is made, or by what its function does with a name elsewhere.
+fn is_tensor(site: &Site<'_>, expr: &Expr) -> bool {
+    const ONLY_TENSORS: [&str; 14] = [
+        "view(",
+        "view_as(",
+        "detach(",
+        "contiguous(",
+        "unsqueeze(",
+        "permute(",
+        "narrow(",
+        "index_select(",
+        "copy_(",
+        "mul_(",
+        "add_(",
+        "zero_(",
+        "is_cuda",
+        "requires_grad",
+    ];
+    if let Expr::Call(call) = expr {
+        let made_by_torch = site.imports().segments(&call.func).first() == Some(&"torch");
+        let is_method = call.func.is_attribute_expr()
+            && (callee(call) == "reshape" && site.module.source().contains("torch")
+                || ONLY_TENSORS.iter().any(|word| word.strip_suffix('(') == Some(callee(call))));
+        return made_by_torch || is_method;
+    }
+    if dotted(expr).is_empty() {
+        return false;
+    }
+    let (name, text) = (site.text(expr), site.function_text());
+    let begins = |at: usize| !text[..at].ends_with(|c: char| c.is_alphanumeric() || "_.".contains(c));
+    let is_used_as_one = |rest: &str| {
+        let annotation = rest.strip_prefix(": ").map(|rest| rest.trim_start_matches("torch."));
+        annotation.is_some_and(|rest| rest.starts_with("Tensor"))
+            || rest
+                .strip_prefix('.')
+                .is_some_and(|rest| ONLY_TENSORS.iter().any(|word| rest.starts_with(word)))
+    };
+    text.match_indices(name).any(|(at, _)| begins(at) && is_used_as_one(&text[at + name.len()..]))
+}
+
 pub(super) fn expression(site: &Site<'_>, expr: &Expr, edits: &mut Edits<'_>) {
     match expr {
         Expr::Attribute(attribute) => {
@@ -194,10 +281,8 @@ pub(super) fn expression(site: &Site<'_>, expr: &Expr, edits: &mut Edits<'_>) {
                 .as_call_expr()
                 .is_some_and(|call| matches!(callee(call), "chunk" | "split" | "tensor_split" | "unbind"));
             if chunked && by_rank {
-                if let Some(call) = subscript.value.as_call_expr()
-                    && let Some(method) = site.method_part(call)
-                {
-                    edits.cut(Operator::FullMaterialisation, TextRange::new(method.start(), subscript.end()));
+                if let Some(call) = subscript.value.as_call_expr() {
+                    whole(site, call, subscript, edits);
                 }
             } else if has_slice(&subscript.slice)
                 && (by_rank || index.contains("start") || index.contains("offset"))

@@ -9,6 +9,7 @@ use ruff_python_ast::{Decorator, Expr, ExprAttribute, ExprCall, Keyword, Paramet
 use ruff_text_size::{Ranged, TextRange, TextSize};
 
 use super::groups::Groups;
+use super::imports::Imports;
 use super::lines::AddedLines;
 use super::take_back::BaseCalls;
 use super::{Edit, caches, collectives, drops, flags, groups, quiet, swaps, take_back, tensors};
@@ -24,6 +25,7 @@ pub(super) fn edits(module: &Module, base: Option<&Module>, added: &AddedLines) 
             required: drops::Required::of(module),
             scopes: Vec::new(),
             groups: OnceCell::new(),
+            imports: Imports::of(module),
         },
         edits: Edits { added, found: Vec::new() },
     };
@@ -38,6 +40,7 @@ pub(super) struct Site<'a> {
     pub(super) required: drops::Required<'a>,
     scopes: Vec<Opened<'a>>,
     groups: OnceCell<Groups<'a>>,
+    imports: Imports<'a>,
 }
 
 enum Opened<'a> {
@@ -94,8 +97,22 @@ impl<'a> Site<'a> {
         self.groups.get_or_init(|| Groups::of(self.module))
     }
 
+    /// What the file's imports bind.
+    pub(super) fn imports(&self) -> &Imports<'a> {
+        &self.imports
+    }
+
     pub(super) fn text(&self, ranged: &impl Ranged) -> &'a str {
         self.module.text(ranged)
+    }
+
+    /// An expression's text that stays one whatever stands beside it.
+    pub(super) fn operand(&self, expr: &Expr) -> String {
+        let text = self.text(expr);
+        match expr {
+            Expr::Name(_) | Expr::Attribute(_) | Expr::Subscript(_) | Expr::Call(_) => text.to_owned(),
+            _ => format!("({text})"),
+        }
     }
 
     /// The tokens of an operator between two operands, parentheses around them left out.
