@@ -78,3 +78,49 @@ fn short_assignments_that_any_code_has_are_nobody_s() {
         assert_eq!(found(golden, "", text), "", "{golden}: {text}");
     }
 }
+
+#[test]
+fn an_attribute_of_self_is_found_as_a_name() {
+    let lookup = "node = self._by_key.get((seq, tuple(rows[budget : budget + self.size])))";
+    for (golden, text) in [
+        ("del self._idle[rows]", "del idle[rows]"),
+        ("self._holders[rows] = 1", "```\nif rows:\n    holders[rows] = 1\n```"),
+        ("self._holders[rows] += 1", "holders[r] += 1"),
+        ("self._holders[rows] += 1", "`self.holders[rows] += 1`"),
+        ("self._free.extendleft(self._idle)", "`free.extendleft(idle)`, `kept.clear()`"),
+        ("self._free.extendleft(self._idle)", "self._free.extendleft(idle)"),
+        (lookup, "entry = table.get((prev, tuple(tokens[i : i + size])))"),
+        (lookup, "entry = self._by_key.get((prev, tuple(tokens[i : i + size])))"),
+        (lookup, "by_key.get((seq, tuple(rows[budget : budget + size])))"),
+        ("self.pool.retain([self.block, rows])", "blocks.retain([mine, theirs])"),
+    ] {
+        let found_there = found(golden, "", text);
+        assert!(
+            found_there.contains("a statement of golden's stands here"),
+            "{golden}: {text}\n{found_there}"
+        );
+        let known = format!("def g(self, seq, budget, rows):\n    {golden}\n");
+        assert_eq!(found(golden, &known, text), "", "{golden}: {text}");
+    }
+}
+
+#[test]
+fn a_few_words_that_attributes_of_self_may_be_are_nobody_s() {
+    let lookup = "node = self._by_key.get((seq, tuple(rows[budget : budget + self.size])))";
+    for (golden, text) in [
+        ("self._kept.clear()", "`kept.clear()`"),
+        ("self.rows = rows", "rows = rows"),
+        ("self.on_evict(rows)", "on_evict(rows)"),
+        ("self.state[seq] = budget", "state[key] = value"),
+        ("del self._idle[rows]", "del spare[rows]"),
+        ("self._holders[rows] += 1", "seen[key] += 1"),
+        ("self._free.extendleft(self._idle)", "left.extendleft(right)"),
+        ("self._free.extendleft(self._idle)", "engine.free.extendleft(idle)"),
+        ("if rows in self._idle:\n        pass", "It is asked whether rows in idle: then they are held."),
+        (lookup, "entry = table.get((prev, tuple(tokens[i : i + i])))"),
+        (lookup, "entry = table.get((prev, list(tokens[i : i + size])))"),
+        ("self.total = self.total + self.size * rows", "x = x + y * z"),
+    ] {
+        assert_eq!(found(golden, "", text), "", "{golden}: {text}");
+    }
+}

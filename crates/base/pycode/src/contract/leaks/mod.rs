@@ -9,6 +9,7 @@ mod catalogue;
 mod interface;
 mod messages;
 mod number;
+mod pattern;
 mod prose;
 mod quantity;
 mod reading;
