@@ -185,3 +185,23 @@ fn a_drafted_contract_is_in_order_once_it_is_written() {
     }
     insta::assert_snapshot!(told);
 }
+
+#[test]
+fn an_official_test_that_is_no_python_is_a_finding_and_nothing_is_said_of_what_it_touches() {
+    let ground = Ground::new();
+    ground.edit("pack/tasks/triple/official.patch", "assert triple(2) == 6", "assert triple(2) ==");
+    ground.write("pack/tasks/triple/contract.toml", "schema = 1\n");
+    for probe in ["observe_model.py", "judge_model.py"] {
+        ground.write(&format!("pack/tasks/triple/probes/{probe}"), "X = 1\n");
+    }
+    let said = ground.infradev(&["contract", "lint", "pack/tasks/triple"]).exits(1);
+    let drafted = ground.infradev(&["contract", "draft", "pack/tasks/triple"]).exits(0);
+    insta::assert_snapshot!(format!("{}{}\n# draft\n{}{}", said.out, said.err, drafted.out, drafted.err), @"");
+    let prompt = ground.infradev(&["prompt", "pack/tasks/triple"]).exits(0).out;
+    assert!(!prompt.contains("The tests use"), "{prompt}");
+    // A probe is one, too.
+    ground.edit("pack/tasks/triple/official.patch", "assert triple(2) ==", "assert triple(2) == 6");
+    ground.write("pack/tasks/triple/probes/judge_model.py", "X =\n");
+    let said = ground.infradev(&["contract", "lint", "pack/tasks/triple"]).exits(1);
+    assert!(said.out.starts_with("probes/judge_model.py:"), "{}", said.out);
+}

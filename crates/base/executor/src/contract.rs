@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use infradev_model::{CONTRACT_SCHEMA, ContractDocument, SealedTask};
-use infradev_pycode::Module;
+use infradev_model::{CONTRACT_SCHEMA, ContractDocument, ContractFinding, ContractRule, SealedTask};
 use infradev_pycode::contract::{
     DraftedName, Interface, Leaks, SourceTree, Texts, Touched, TouchedAt, added, attribute_names,
     without_allowed,
 };
+use infradev_pycode::{Module, ParseError};
 use infradev_store::StoreError;
 
 use crate::derived::{DeriveError, GoldenChange};
@@ -72,10 +72,27 @@ impl<'a> ContractReading<'a> {
         self.with_interface(|interface, _| interface.draft())
     }
 
+    /// The official tests and probes that are no Python, so that what they touch is not known.
+    pub fn unread_tests(&self) -> Vec<ContractFinding> {
+        self.with_interface(|_, unread| unread.iter().filter_map(|error| self.unread(error)).collect())
+    }
+
+    /// A finding on a file that is not Python, if it is a test or a probe. Files of data that tests bring along may be anything.
+    fn unread(&self, error: &ParseError) -> Option<ContractFinding> {
+        let official = &self.task.public.spec.tests.official;
+        let is_test = official.contains(&error.file) || error.file.starts_with("probes/");
+        let what =
+            format!("what this file touches is not known, since it is not valid Python: {}", error.what);
+        is_test.then(|| ContractFinding {
+            hint: Some(format!("mend {}, or leave it out of the task", error.file)),
+            ..ContractFinding::new(&error.file, error.line as u32, ContractRule::Unread, what)
+        })
+    }
+
     /// What is wrong with the contract, and what spec.md and contract.toml give away.
     pub fn document(&self) -> ContractDocument {
         let contract = &self.task.public.contract;
-        let (touched, mut findings, listed, mut unread) = self.with_interface(|interface, unread| {
+        let (touched, mut findings, listed, unread) = self.with_interface(|interface, unread| {
             let touched = interface.touched().iter().map(TouchedAt::to_document).collect();
             let objects = contract.names.iter().filter_map(|listed| interface.golden.resolve(&listed.name));
             let listed: Vec<(String, String)> = objects.map(|object| (object.file, object.name)).collect();
@@ -86,7 +103,9 @@ impl<'a> ContractReading<'a> {
         leaked.extend(leaks.find_in_contract("contract.toml", contract, &self.contract_text));
         let sifted = without_allowed(leaked, contract, &self.contract_text);
         findings.extend(sifted.findings);
+        findings.extend(unread.iter().filter_map(|error| self.unread(error)));
         findings.sort();
+        let mut unread: Vec<String> = unread.iter().map(ParseError::to_string).collect();
         unread.sort();
         ContractDocument {
             schema: CONTRACT_SCHEMA,
@@ -98,7 +117,7 @@ impl<'a> ContractReading<'a> {
         }
     }
 
-    fn with_interface<T>(&self, ask: impl FnOnce(&Interface<'_>, Vec<String>) -> T) -> T {
+    fn with_interface<T>(&self, ask: impl FnOnce(&Interface<'_>, Vec<ParseError>) -> T) -> T {
         let roots = &self.task.public.spec.tests.import_roots;
         let after: BTreeMap<&str, &str> = self.after.iter().map(|(p, t)| (p.as_str(), t.as_str())).collect();
         let removed: BTreeSet<&str> = self
@@ -120,7 +139,7 @@ impl<'a> ContractReading<'a> {
             for (path, text) in files {
                 match Module::parse(path, text) {
                     Ok(module) => touched.push(Touched::of(&module)),
-                    Err(error) => unread.push(error.to_string()),
+                    Err(error) => unread.push(error),
                 }
             }
             touched
@@ -132,7 +151,7 @@ impl<'a> ContractReading<'a> {
         let files: Vec<String> = self.after.iter().map(|(path, _)| path.clone()).collect();
         for (path, text) in &self.after {
             if let Err(error) = Module::parse(path, text) {
-                unread.push(error.to_string());
+                unread.push(error);
             }
         }
         let golden_words: HashSet<&str> = self.after.iter().flat_map(|(_, text)| words(text)).collect();

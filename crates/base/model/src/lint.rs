@@ -34,11 +34,13 @@ pub enum ContractRule {
     Algorithm,
     /// An `[[allow]]` of the contract allows nothing that stands in the text, or more than one passage.
     Allowance,
+    /// An official test or a probe is not valid Python, so that what it touches is not known.
+    Unread,
 }
 
 impl ContractRule {
     /// All of them.
-    pub const ALL: [ContractRule; 11] = [
+    pub const ALL: [ContractRule; 12] = [
         ContractRule::Missing,
         ContractRule::Untouched,
         ContractRule::Unknown,
@@ -50,6 +52,7 @@ impl ContractRule {
         ContractRule::Prose,
         ContractRule::Algorithm,
         ContractRule::Allowance,
+        ContractRule::Unread,
     ];
 
     /// Its name as files and `--json` have it.
@@ -66,6 +69,7 @@ impl ContractRule {
             ContractRule::Prose => "prose",
             ContractRule::Algorithm => "algorithm",
             ContractRule::Allowance => "allowance",
+            ContractRule::Unread => "unread",
         }
     }
 
@@ -212,6 +216,6 @@ pub struct ContractDocument {
     pub allowed: Vec<AllowedPassage>,
     /// What is wrong.
     pub findings: Vec<ContractFinding>,
-    /// Files that could not be read as Python, with the reason.
+    /// Files that could not be read as Python, with the reason; of the official tests and the probes each is a finding, too.
     pub unread: Vec<String>,
 }

@@ -69,7 +69,8 @@ impl Contract {
     pub fn shown(&self) -> ShownContract {
         let mut shown = ShownContract { text: "## Interface contract\n\n".to_owned(), values: Vec::new() };
         if self.names.is_empty() {
-            shown.text.push_str("The tests use no name that is not in the tree already.");
+            // No more than that: what the tests use is known where they could be read, and `contract lint` says whether they could.
+            shown.text.push_str("It lists no name that is not in the tree already.");
             return shown;
         }
         shown.text.push_str(
@@ -135,6 +136,13 @@ mod tests {
             let contract = Contract::parse("contract.toml", text.as_bytes()).expect("a contract");
             assert!(contract.shown().text.ends_with(shown), "{}", contract.shown().text);
         }
+    }
+
+    #[test]
+    fn a_contract_without_names_says_nothing_of_what_tests_use() {
+        let contract = Contract::parse("contract.toml", b"schema = 1\n").expect("a contract");
+        let shown = contract.shown().text;
+        assert_eq!(shown, "## Interface contract\n\nIt lists no name that is not in the tree already.");
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! What a change adds and what tests touch of it, on trees of a few lines.
 
+#[path = "contract/names.rs"]
+mod names;
+
 use std::collections::BTreeMap;
 
 use infradev_model::{Contract, ContractFinding};
@@ -101,6 +104,8 @@ fn a_change_adds_names_of_every_kind() {
                     AddedKind::Name(kind) => kind.to_string(),
                     AddedKind::Parameter => "parameter".to_owned(),
                     AddedKind::Key => "key".to_owned(),
+                    AddedKind::Mark => "mark".to_owned(),
+                    AddedKind::Argument => "argument".to_owned(),
                 };
                 format!("{kind} {} {}", name.name, name.signature.unwrap_or_default())
             })

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use infradev_executor::{Commits, ContractReading, base_tree};
-use infradev_model::SealedTask;
+use infradev_model::{ContractRule, SealedTask};
 use infradev_store::{Home, Scratch, Tree, load_pack};
 
 use crate::cli::{DraftContractArgs, Global, LintContractArgs};
@@ -37,7 +37,11 @@ fn open(global: &Global, folder: &Path) -> Result<Opened, Failure> {
 pub fn draft(global: &Global, args: DraftContractArgs) -> Result<ExitCode, Failure> {
     let opened = open(global, &args.task)?;
     let reading = ContractReading::of(&opened.task, &opened.tree.path)?;
-    let text = infradev_synthesize::contract::draft(&reading.draft());
+    let unread = reading.unread_tests();
+    for finding in &unread {
+        report::warn(finding);
+    }
+    let text = infradev_synthesize::contract::draft(&reading.draft(), &unread);
     if !args.write {
         report::print(text)?;
         return Ok(ExitCode::SUCCESS);
@@ -64,8 +68,11 @@ pub fn lint(global: &Global, args: LintContractArgs) -> Result<ExitCode, Failure
         report::print_json(&document)?;
         return Ok(code);
     }
+    let found = || document.findings.iter().filter(|finding| finding.rule == ContractRule::Unread);
     for why in &document.unread {
-        report::warn(why);
+        if !found().any(|finding| why.starts_with(&format!("{}:", finding.file))) {
+            report::warn(why);
+        }
     }
     let mut text = String::new();
     for finding in &document.findings {

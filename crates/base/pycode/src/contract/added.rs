@@ -1,5 +1,7 @@
 //! The names that a change adds, read off both trees' versions of the files that it touches.
 
+use std::collections::BTreeSet;
+
 use infradev_model::NameKind;
 
 use super::outline::{Class, Function, Outline};
@@ -8,7 +10,8 @@ use super::tree::{Object, SourceTree};
 /// A name that golden has and base has not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddedName {
-    /// The dotted name that leads to it; a flag or an environment variable as it is written.
+    /// The dotted name that leads to it; a flag or an environment variable as it is written; of what no dotted name leads to the word
+    /// alone.
     pub name: String,
     /// The last part: what a test writes.
     pub word: String,
@@ -20,7 +23,7 @@ pub struct AddedName {
     pub line: usize,
     /// Its signature or declaration, where there is one.
     pub signature: Option<String>,
-    /// The first line of its docstring: golden's own words, for the author only.
+    /// The first line of its docstring: golden's own words, for the author only; where golden sets what no dotted name leads to.
     pub about: Option<String>,
 }
 
@@ -33,6 +36,10 @@ pub enum AddedKind {
     Parameter,
     /// A key of a dictionary.
     Key,
+    /// An attribute that is set on objects whose class is not known.
+    Mark,
+    /// An attribute of parsed arguments. Its object's name is the flag that gives it.
+    Argument,
 }
 
 impl AddedName {
@@ -50,6 +57,12 @@ const SETTINGS: [&str; 6] = ["Config", "Configuration", "Args", "Arguments", "Se
 /// `files` are the paths that golden adds or changes.
 pub fn added(base: &SourceTree<'_>, golden: &SourceTree<'_>, files: &[String]) -> Vec<AddedName> {
     let mut found = Vec::new();
+    // Arguments that only move from one file to another are not new.
+    let known: BTreeSet<String> = files
+        .iter()
+        .filter_map(|file| base.outline(file))
+        .flat_map(|outline| outline.arguments.keys().cloned().collect::<Vec<_>>())
+        .collect();
     for file in files {
         let (Some(after), Some(module)) = (golden.outline(file), golden.module_name(file)) else { continue };
         let before = base.outline(file);
@@ -66,7 +79,15 @@ pub fn added(base: &SourceTree<'_>, golden: &SourceTree<'_>, files: &[String]) -
                 about: None,
             });
         }
-        Comparison { file, module: &module, before: &before, after: &after, found: &mut found }.run();
+        Comparison {
+            file,
+            module: &module,
+            before: &before,
+            after: &after,
+            known: &known,
+            found: &mut found,
+        }
+        .run();
     }
     found
 }
@@ -76,6 +97,8 @@ struct Comparison<'a> {
     module: &'a str,
     before: &'a Outline,
     after: &'a Outline,
+    /// Attributes of arguments that base's versions of the files have.
+    known: &'a BTreeSet<String>,
     found: &'a mut Vec<AddedName>,
 }
 
@@ -84,7 +107,8 @@ impl Comparison<'_> {
         let (before, after) = (self.before, self.after);
         for (name, class) in &after.classes {
             let old = before.classes.get(name);
-            if old.is_none() {
+            // What a call makes a class of may have been another variable.
+            if old.is_none() && !before.variables.contains_key(name) {
                 let signature = Some(class_signature(after, name, class));
                 self.push(name, NameKind::Class, class.line, signature, class.about.clone());
             }
@@ -93,6 +117,7 @@ impl Comparison<'_> {
             for (variable, held) in &class.variables {
                 if old.is_none_or(|old| !old.variables.contains_key(variable))
                     && !before.functions.contains_key(&format!("{name}.{variable}"))
+                    && !before.marks.contains_key(variable)
                 {
                     let field = class.fields.contains(variable);
                     let kind = if settings && field { NameKind::Setting } else { NameKind::Attribute };
@@ -114,7 +139,8 @@ impl Comparison<'_> {
             }
         }
         for (name, variable) in &after.variables {
-            if !before.variables.contains_key(name) && name != "__all__" {
+            let was_class = before.classes.contains_key(name);
+            if !before.variables.contains_key(name) && !was_class && name != "__all__" {
                 self.push(name, NameKind::Attribute, variable.line, variable.declared.clone(), None);
             }
         }
@@ -126,6 +152,19 @@ impl Comparison<'_> {
         for (variable, word) in &after.environment {
             if !before.environment.contains_key(variable) {
                 self.word(variable, NameKind::Variable, word.line);
+            }
+        }
+        for (mark, word) in &after.marks {
+            if !before.marks.contains_key(mark) {
+                let whose = if word.within.is_empty() { self.module } else { &word.within };
+                let about = format!("`{whose}` sets it ({}:{})", self.file, word.line);
+                self.unowned(mark, AddedKind::Mark, "", word.line, about);
+            }
+        }
+        for (argument, word) in &after.arguments {
+            if !self.known.contains(argument) {
+                let about = format!("the value of `{}` ({}:{})", word.within, self.file, word.line);
+                self.unowned(argument, AddedKind::Argument, &word.within, word.line, about);
             }
         }
         for (key, word) in &after.keys {
@@ -199,6 +238,19 @@ impl Comparison<'_> {
         });
     }
 
+    /// A name that no dotted name leads to.
+    fn unowned(&mut self, word: &str, kind: AddedKind, object: &str, line: usize, about: String) {
+        self.found.push(AddedName {
+            name: word.to_owned(),
+            word: word.to_owned(),
+            kind,
+            object: Object { file: self.file.to_owned(), name: object.to_owned() },
+            line,
+            signature: None,
+            about: Some(about),
+        });
+    }
+
     fn word(&mut self, word: &str, kind: NameKind, line: usize) {
         self.found.push(AddedName {
             name: word.to_owned(),
@@ -221,8 +273,12 @@ pub(crate) fn class_signature(outline: &Outline, name: &str, class: &Class) -> S
         return "()".to_owned();
     }
     let fields = class.fields.iter().filter_map(|field| {
-        let declared = class.variables.get(field)?.declared.as_ref()?;
-        Some(format!("{field}: {declared}"))
+        let variable = class.variables.get(field)?;
+        Some(match (&variable.declared, variable.optional) {
+            (Some(declared), _) => format!("{field}: {declared}"),
+            (None, true) => format!("{field}=..."),
+            (None, false) => field.clone(),
+        })
     });
     format!("({})", fields.collect::<Vec<_>>().join(", "))
 }

@@ -37,6 +37,20 @@ impl Interface<'_> {
                         .entry(name.clone())
                         .or_insert_with(|| entry(name, kind, signature, says, &touched));
                 }
+                AddedKind::Mark => {
+                    let (name, says) = (touched.name.name.clone(), touched.name.about.clone());
+                    drafted
+                        .entry(name.clone())
+                        .or_insert_with(|| entry(name, NameKind::Attribute, None, says, &touched));
+                }
+                AddedKind::Argument => {
+                    let name = touched.name.name.clone();
+                    let drafted = drafted
+                        .entry(name.clone())
+                        .or_insert_with(|| entry(name, NameKind::Setting, None, None, &touched));
+                    drafted.listed.about =
+                        format!("Of the parsed arguments, by `{}`.", touched.name.object.name);
+                }
                 AddedKind::Parameter => self.add_to_owner(&mut drafted, &touched, "parameter"),
                 AddedKind::Key => self.add_to_owner(&mut drafted, &touched, "key"),
             }

@@ -6,7 +6,7 @@ use super::added::{AddedKind, AddedName, class_signature};
 use super::outline::words_of;
 use super::signature::{difference, parse_signature};
 use super::touched::Touched;
-use super::tree::{Object, SourceTree};
+use super::tree::SourceTree;
 
 /// The name under which findings name the contract.
 const CONTRACT: &str = "contract.toml";
@@ -31,20 +31,6 @@ pub struct Interface<'a> {
     pub golden_has_word: &'a dyn Fn(&str) -> bool,
 }
 
-/// How a test touches a name.
-struct Evidence {
-    /// The dotted name that it imports.
-    path: Option<String>,
-    line: usize,
-    exact: bool,
-}
-
-impl Evidence {
-    fn exact(line: usize) -> Evidence {
-        Evidence { path: None, line, exact: true }
-    }
-}
-
 /// An added name with the place where it is touched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TouchedAt {
@@ -63,6 +49,8 @@ impl TouchedAt {
     pub fn to_document(&self) -> TouchedName {
         let kind = match self.name.kind {
             AddedKind::Name(kind) => Some(kind),
+            AddedKind::Mark => Some(NameKind::Attribute),
+            AddedKind::Argument => Some(NameKind::Setting),
             AddedKind::Parameter | AddedKind::Key => None,
         };
         TouchedName { name: self.name.name.clone(), kind, file: self.file.clone(), line: self.line as u32 }
@@ -70,145 +58,6 @@ impl TouchedAt {
 }
 
 impl Interface<'_> {
-    /// The added names that official tests and observers touch for certain: by an import that leads to them, or by
-    /// a word that base does not have.
-    pub fn touched(&self) -> Vec<TouchedAt> {
-        let mut found: Vec<TouchedAt> = Vec::new();
-        for name in &self.added {
-            for test in &self.tests {
-                let Some(Evidence { path, line, exact }) = self.touches(test, name) else { continue };
-                let mut name = name.clone();
-                let known = match path {
-                    Some(path) => {
-                        name.name = path;
-                        found.iter_mut().find(|other| other.name.name == name.name)
-                    }
-                    None => {
-                        found.iter_mut().find(|o| o.name.object == name.object && o.name.word == name.word)
-                    }
-                };
-                match known {
-                    // The better evidence stays.
-                    Some(known) if known.exact || !exact => {}
-                    Some(known) => *known = TouchedAt { exact, name, file: test.file.clone(), line },
-                    None => found.push(TouchedAt { exact, name, file: test.file.clone(), line }),
-                }
-            }
-        }
-        found
-    }
-
-    /// Where a test touches a name, with the dotted name that it imports.
-    fn touches(&self, test: &Touched, name: &AddedName) -> Option<Evidence> {
-        let word = name.word.as_str();
-        if let AddedKind::Name(NameKind::Module) = name.kind {
-            let below = format!("{}.", name.name);
-            let found = test.imports.iter().find(|(path, _)| **path == name.name || path.starts_with(&below));
-            let found = found.map(|(_, line)| Evidence::exact(*line));
-            return found.or_else(|| {
-                self.spelled_out(test, &name.object).map(|evidence| Evidence { path: None, ..evidence })
-            });
-        }
-        let is_word_of_its_own = || !(self.base_has_word)(word);
-        let own = |line: &usize| Evidence { path: None, line: *line, exact: false };
-        match name.kind {
-            AddedKind::Name(NameKind::Flag) => {
-                let set = format!("{word}=");
-                let mut strings = test.strings.iter();
-                strings.find(|(text, _)| *text == word || text.starts_with(&set)).map(|(_, line)| own(line))
-            }
-            AddedKind::Name(NameKind::Variable) => test.strings.get(word).map(own),
-            AddedKind::Key => test.strings.get(word).filter(|_| is_word_of_its_own()).map(own),
-            AddedKind::Parameter => self
-                .called(test, &name.object, word)
-                .or_else(|| test.keywords.get(word).filter(|_| is_word_of_its_own()).map(own)),
-            AddedKind::Name(kind) => {
-                let owner = name
-                    .object
-                    .name
-                    .rsplit_once('.')
-                    .map(|(owner, _)| Object { file: name.object.file.clone(), name: owner.to_owned() });
-                // The fields of a record are its parameters; those of another class stand in its own signature.
-                let record = owner.as_ref().filter(|owner| self.is_record(owner));
-                self.imported(test, &name.object)
-                    .or_else(|| self.spelled_out(test, &name.object))
-                    .or_else(|| self.accessed(test, &name.object, word))
-                    .or_else(|| self.called(test, record?, word))
-                    .or_else(|| owner.as_ref().and_then(|_| self.reached(test, word)))
-                    .or_else(|| {
-                        let is_own = test.own.contains_key(word) || !is_word_of_its_own();
-                        test.spelled.get(word).filter(|_| !is_own).map(own)
-                    })
-                    .or_else(|| {
-                        if owner.is_none() || !is_word_of_its_own() || test.own.contains_key(word) {
-                            return None;
-                        }
-                        let keyword = record.and_then(|_| test.keywords.get(word));
-                        let string = test.strings.get(word).filter(|_| kind == NameKind::Setting);
-                        test.attributes.get(word).or(keyword).or(string).map(own)
-                    })
-            }
-        }
-    }
-
-    fn is_record(&self, class: &Object) -> bool {
-        let outline = self.golden.outline(&class.file);
-        outline.is_some_and(|outline| outline.classes.get(&class.name).is_some_and(|class| class.is_record))
-    }
-
-    fn imported(&self, test: &Touched, object: &Object) -> Option<Evidence> {
-        let last = object.name.rsplit('.').next().unwrap_or(&object.name);
-        let mut paths = test.imports.iter().filter(|(path, _)| {
-            // Renamed on its way or not, a path ends in some word; resolving is what decides.
-            path.ends_with(last) || !object.name.contains('.')
-        });
-        paths
-            .find(|(path, _)| self.golden.resolve(path).as_ref() == Some(object))
-            .map(|(path, line)| Evidence { path: Some(path.clone()), line: *line, exact: true })
-    }
-
-    /// A string that is the dotted name of something of golden's, whose name or part of it leads to the object.
-    fn spelled_out(&self, test: &Touched, object: &Object) -> Option<Evidence> {
-        test.paths.iter().find_map(|(path, line)| {
-            let ends = path.match_indices('.').map(|(at, _)| at).chain([path.len()]);
-            let mut parts = ends.map(|end| &path[..end]);
-            let part = parts.find(|part| self.golden.resolve(part).as_ref() == Some(object))?;
-            self.golden.resolve(path)?;
-            Some(Evidence { path: Some(part.to_owned()), line: *line, exact: true })
-        })
-    }
-
-    fn called(&self, test: &Touched, callee: &Object, keyword: &str) -> Option<Evidence> {
-        let mut calls = test.calls.iter().filter(|((_, name), _)| name == keyword);
-        calls
-            .find(|((path, _), _)| self.golden.resolve(path).as_ref() == Some(callee))
-            .map(|(_, line)| Evidence::exact(*line))
-    }
-
-    /// An attribute of an object that the test makes by calling its class.
-    fn accessed(&self, test: &Touched, object: &Object, word: &str) -> Option<Evidence> {
-        let mut accesses = test.typed.iter().filter(|((_, attribute), _)| attribute == word);
-        accesses
-            .find(|((made_by, _), _)| {
-                self.golden.resolve(&format!("{made_by}.{word}")).as_ref() == Some(object)
-            })
-            .map(|(_, line)| Evidence::exact(*line))
-    }
-
-    /// An attribute, new to the tree, of something that is reached from an object of the tree: a loop's variable, what is unpacked,
-    /// what `with` binds. Its class is not known, so the name decides.
-    fn reached(&self, test: &Touched, word: &str) -> Option<Evidence> {
-        if test.own.contains_key(word) || (self.base_has_attribute)(word) {
-            return None;
-        }
-        let mut accesses = test.within.iter().filter(|((_, attribute), _)| attribute == word);
-        accesses.find(|((made_by, _), _)| self.golden.resolve(made_by).is_some()).map(|(_, line)| Evidence {
-            path: None,
-            line: *line,
-            exact: false,
-        })
-    }
-
     /// Findings on a contract, by file and line.
     pub fn lint(&self, contract: &Contract, text: &str) -> Vec<ContractFinding> {
         let mut findings = self.missing(contract);
@@ -264,6 +113,10 @@ impl Interface<'_> {
                 AddedKind::Key => {
                     format!("the key \"{}\" of `{}`", name.word, name.owner().unwrap_or_default())
                 }
+                AddedKind::Mark => format!("the attribute `{}`", name.name),
+                AddedKind::Argument => {
+                    format!("the attribute `{}` of parsed arguments, by `{}`,", name.word, name.object.name)
+                }
             };
             let what = format!(
                 "{what} is touched here, golden adds it ({}:{}), and contract.toml does not state it",
@@ -287,9 +140,10 @@ impl Interface<'_> {
         };
         contract.names.iter().any(|listed| match name.kind {
             AddedKind::Name(NameKind::Module) => listed.name == name.name || listed.name.starts_with(&below),
-            AddedKind::Name(NameKind::Flag | NameKind::Variable) | AddedKind::Key => {
-                listed.word() == word || says(listed)
-            }
+            AddedKind::Name(NameKind::Flag | NameKind::Variable)
+            | AddedKind::Key
+            | AddedKind::Mark
+            | AddedKind::Argument => listed.word() == word || says(listed),
             AddedKind::Name(_) if !name.object.name.contains('.') => listed.name == name.name,
             AddedKind::Name(_) => {
                 let object = self.golden.resolve(&listed.name);
@@ -308,10 +162,15 @@ impl Interface<'_> {
     fn exists(&self, listed: &ContractName) -> bool {
         match listed.kind {
             NameKind::Flag | NameKind::Variable => {
-                words_of(&listed.name).iter().all(|word| (self.golden_has_word)(word))
+                self.added.iter().any(|name| name.name == listed.name)
+                    || words_of(&listed.name).iter().all(|word| (self.golden_has_word)(word))
             }
             _ => {
-                if self.golden.resolve(&listed.name).is_some() {
+                let has_no_path =
+                    |name: &AddedName| matches!(name.kind, AddedKind::Mark | AddedKind::Argument);
+                if self.golden.resolve(&listed.name).is_some()
+                    || self.added.iter().any(|name| has_no_path(name) && name.word == listed.name)
+                {
                     return true;
                 }
                 // Set by other means than an assignment: `register_buffer`, `setattr`.
@@ -370,10 +229,15 @@ impl Interface<'_> {
             words.extend(keys.map(|key| key.word.clone()));
         }
         let is_flag = listed.kind == NameKind::Flag;
+        let mut arguments = self.added.iter().filter(|name| name.kind == AddedKind::Argument);
+        let is_argument = arguments.any(|name| name.word == listed.word());
         self.tests.iter().chain(&self.judges).find_map(|test| {
             let set = format!("{}=", listed.name);
             let flag = test.strings.iter().find(|(text, _)| is_flag && text.starts_with(&set));
-            let line = words.iter().find_map(|word| test.line_of(word)).or(flag.map(|(_, line)| *line));
+            // An argument that a test sets is given to golden.
+            let set = test.own.get(listed.word()).filter(|_| is_argument).copied();
+            let line =
+                words.iter().find_map(|word| test.line_of(word)).or(flag.map(|(_, line)| *line)).or(set);
             line.map(|line| (test.file.clone(), line))
         })
     }

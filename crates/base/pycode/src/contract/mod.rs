@@ -4,16 +4,21 @@
 mod added;
 mod attributes;
 mod bindings;
+mod defaults;
 mod draft;
 mod embedded;
 mod interface;
 mod leaks;
+mod made;
+mod marks;
 mod outline;
 mod reflected;
 mod signature;
 mod touched;
+mod touching;
 mod tree;
 mod typed;
+mod words;
 
 pub use added::{AddedKind, AddedName, added};
 pub use attributes::attribute_names;

@@ -8,6 +8,11 @@ use ruff_python_ast::visitor::{self, Visitor};
 use ruff_python_ast::{Expr, Parameters, Stmt, StmtClassDef, StmtFunctionDef};
 use ruff_text_size::Ranged;
 
+use super::defaults::{default_text, parameter_text};
+use super::made::made_class;
+use super::marks::{SetOn, read_marks, set_by_call, set_by_statement};
+use super::reflected::literal;
+use super::words::read_words;
 use crate::definitions::{Node, Scope, dotted, is_decorated, walk};
 use crate::module::Module;
 
@@ -61,7 +66,7 @@ pub struct Class {
     pub is_record: bool,
     /// Variables of the body, in order, and those set on `self`.
     pub variables: BTreeMap<String, Variable>,
-    /// The annotated variables of the body, in order.
+    /// The annotated variables of the body, in order; the fields of a class that a call makes.
     pub fields: Vec<String>,
     /// The first line of its docstring.
     pub about: Option<String>,
@@ -94,8 +99,12 @@ pub struct Outline {
     pub flags: BTreeMap<String, Word>,
     /// Environment variables that are read.
     pub environment: BTreeMap<String, Word>,
-    /// Keys of dictionaries that are written as strings.
+    /// Keys of dictionaries that are written as strings or as keywords, and of `TypedDict` classes.
     pub keys: BTreeMap<String, Word>,
+    /// Attributes of parsed arguments, by `dest` or by the flag's name; with the flag in the place of what is around it.
+    pub arguments: BTreeMap<String, Word>,
+    /// Attributes that are set on other objects than the one that a method is bound to, of classes that are not known.
+    pub marks: BTreeMap<String, Word>,
 }
 
 impl Outline {
@@ -122,13 +131,13 @@ impl Outline {
         });
         let mut top = TopLevel { module, outline: &mut outline };
         top.visit_body(module.body());
-        let mut words = Words { module, outline: &mut outline, within: Vec::new(), in_function: false };
-        words.visit_body(module.body());
+        read_words(module, &mut outline);
+        read_marks(module, &mut outline);
         outline
     }
 }
 
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
     joined.replace("[ ", "[").replace(" ]", "]").replace("( ", "(").replace(", )", ")").replace(" )", ")")
 }
@@ -170,7 +179,7 @@ pub(crate) fn read_parameters(
     let positional = parameters.posonlyargs.len();
     for (at, parameter) in parameters.posonlyargs.iter().chain(&parameters.args).enumerate() {
         if at >= skip {
-            let text = one_line(module.text(parameter));
+            let text = parameter_text(module, parameter);
             texts.push(push(parameter.name(), text, parameter.default.is_some(), &mut read));
         }
         if positional > 0 && at + 1 == positional && at >= skip {
@@ -186,7 +195,7 @@ pub(crate) fn read_parameters(
         None => {}
     }
     for parameter in &parameters.kwonlyargs {
-        let text = one_line(module.text(parameter));
+        let text = parameter_text(module, parameter);
         texts.push(push(parameter.name(), text, parameter.default.is_some(), &mut read));
     }
     if let Some(kwarg) = &parameters.kwarg {
@@ -227,10 +236,18 @@ fn read_class(module: &Module, class: &StmtClassDef) -> Class {
             _ => {}
         }
     }
+    // `class Row(namedtuple("Row", "a b"))` has the fields of the class that the call makes.
+    let made = class.bases().iter().filter_map(|base| made_class(module, base)).collect::<Vec<_>>();
+    for base in &made {
+        fields.splice(0..0, base.fields.iter().cloned());
+        for (name, variable) in &base.variables {
+            variables.entry(name.clone()).or_insert_with(|| variable.clone());
+        }
+    }
     Class {
         line: module.line_column(class.name.start().to_usize()).0,
         bases,
-        is_record: decorated || record,
+        is_record: decorated || record || made.iter().any(|base| base.is_record),
         variables,
         fields,
         about: docstring(&class.body),
@@ -240,7 +257,7 @@ fn read_class(module: &Module, class: &StmtClassDef) -> Class {
 fn declared(module: &Module, assign: &ruff_python_ast::StmtAnnAssign) -> String {
     let annotation = one_line(module.text(&*assign.annotation));
     match &assign.value {
-        Some(value) => format!("{annotation} = {}", one_line(module.text(&**value))),
+        Some(value) => format!("{annotation} = {}", default_text(module, value)),
         None => annotation,
     }
 }
@@ -261,35 +278,27 @@ struct Sets<'a> {
 }
 
 impl Sets<'_> {
-    fn set(&mut self, target: &Expr, declared: Option<String>) {
-        match target {
-            Expr::Attribute(attribute)
-                if attribute.value.as_name_expr().is_some_and(|name| name.id == self.owner) =>
-            {
-                let line = self.module.line_column(attribute.start().to_usize()).0;
-                let variable = Variable { line, declared, optional: true };
-                self.class.variables.entry(attribute.attr.to_string()).or_insert(variable);
-            }
-            Expr::Tuple(tuple) => tuple.elts.iter().for_each(|target| self.set(target, None)),
-            Expr::List(list) => list.elts.iter().for_each(|target| self.set(target, None)),
-            Expr::Starred(starred) => self.set(&starred.value, None),
-            _ => {}
+    fn set(&mut self, set: &SetOn<'_>) {
+        if set.object.as_name_expr().is_some_and(|name| name.id == self.owner) {
+            let line = self.module.line_column(set.at).0;
+            let declared = set.annotation.map(|annotation| one_line(self.module.text(annotation)));
+            let variable = Variable { line, declared, optional: true };
+            self.class.variables.entry(set.name.to_owned()).or_insert(variable);
         }
     }
 }
 
 impl<'a> Visitor<'a> for Sets<'_> {
     fn visit_stmt(&mut self, statement: &'a Stmt) {
-        match statement {
-            Stmt::Assign(assign) => assign.targets.iter().for_each(|target| self.set(target, None)),
-            Stmt::AnnAssign(assign) => {
-                let annotation = one_line(self.module.text(&*assign.annotation));
-                self.set(&assign.target, Some(annotation));
-            }
-            Stmt::AugAssign(assign) => self.set(&assign.target, None),
-            _ => {}
-        }
+        set_by_statement(statement).iter().for_each(|set| self.set(set));
         visitor::walk_stmt(self, statement);
+    }
+
+    fn visit_expr(&mut self, expr: &'a Expr) {
+        if let Expr::Call(call) = expr {
+            set_by_call(call).iter().for_each(|set| self.set(set));
+        }
+        visitor::walk_expr(self, expr);
     }
 }
 
@@ -305,9 +314,17 @@ impl<'a> Visitor<'a> for TopLevel<'_, '_> {
         match statement {
             Stmt::FunctionDef(_) | Stmt::ClassDef(_) => return,
             Stmt::Assign(assign) => {
-                for target in assign.targets.iter().filter_map(Expr::as_name_expr) {
-                    let variable = Variable { line, declared: None, optional: true };
-                    self.outline.variables.entry(target.id.to_string()).or_insert(variable);
+                for target in &assign.targets {
+                    let Some(name) = top_level_name(target) else { continue };
+                    match made_class(self.module, &assign.value) {
+                        Some(class) => {
+                            self.outline.classes.entry(name.to_owned()).or_insert(class);
+                        }
+                        None => {
+                            let variable = Variable { line, declared: None, optional: true };
+                            self.outline.variables.entry(name.to_owned()).or_insert(variable);
+                        }
+                    }
                 }
             }
             Stmt::AnnAssign(assign) => {
@@ -323,6 +340,19 @@ impl<'a> Visitor<'a> for TopLevel<'_, '_> {
     }
 
     fn visit_expr(&mut self, _: &'a Expr) {}
+}
+
+/// The name of a module that a target binds: `name`, `globals()["name"]`.
+fn top_level_name(target: &Expr) -> Option<&str> {
+    match target {
+        Expr::Name(name) => Some(&name.id),
+        Expr::Subscript(subscript) => {
+            let call = subscript.value.as_call_expr()?;
+            let is_globals = dotted(&call.func) == ["globals"];
+            literal(&subscript.slice).filter(|name| is_globals && !name.contains('.'))
+        }
+        _ => None,
+    }
 }
 
 /// What an import statement binds, with leading dots where it is relative.
@@ -353,105 +383,6 @@ pub(crate) fn add_imports(statement: &Stmt, imports: &mut BTreeMap<String, Strin
             }
         }
         _ => {}
-    }
-}
-
-/// Flags, environment variables and keys.
-struct Words<'m, 'o> {
-    module: &'m Module,
-    outline: &'o mut Outline,
-    within: Vec<String>,
-    in_function: bool,
-}
-
-impl Words<'_, '_> {
-    fn word(&self, expr: &Expr) -> Option<(String, Word)> {
-        let text = expr.as_string_literal_expr()?.value.to_str().to_owned();
-        let line = self.module.line_column(expr.start().to_usize()).0;
-        Some((text, Word { line, within: self.within.join(".") }))
-    }
-}
-
-/// Whether a dotted name is the process's environment.
-fn is_environ(expr: &Expr) -> bool {
-    dotted(expr).last() == Some(&"environ")
-}
-
-/// The variable that a statement fills.
-fn holder(statement: &Stmt) -> Option<&str> {
-    let mut target = match statement {
-        Stmt::Assign(assign) => assign.targets.first()?,
-        Stmt::AnnAssign(assign) => &assign.target,
-        Stmt::AugAssign(assign) => &assign.target,
-        Stmt::Expr(e) => &e.value.as_call_expr()?.func.as_attribute_expr()?.value,
-        _ => return None,
-    };
-    while let Expr::Subscript(subscript) = target {
-        target = &subscript.value;
-    }
-    target.as_name_expr().map(|name| name.id.as_str())
-}
-
-impl<'a> Visitor<'a> for Words<'_, '_> {
-    fn visit_stmt(&mut self, statement: &'a Stmt) {
-        let name = match statement {
-            Stmt::FunctionDef(function) => Some(function.name.as_str()),
-            Stmt::ClassDef(class) => Some(class.name.as_str()),
-            _ if self.in_function => None,
-            _ => holder(statement),
-        };
-        let around = self.in_function;
-        self.in_function |= statement.is_function_def_stmt();
-        let pushed = name.map(|name| self.within.push(name.to_owned())).is_some();
-        visitor::walk_stmt(self, statement);
-        if pushed {
-            self.within.pop();
-        }
-        self.in_function = around;
-    }
-
-    fn visit_expr(&mut self, expr: &'a Expr) {
-        match expr {
-            Expr::Call(call) => {
-                let callee = dotted(&call.func);
-                let method = call.func.as_attribute_expr();
-                let name = method.map(|method| method.attr.as_str()).or(callee.last().copied());
-                let environment = callee.last() == Some(&"getenv")
-                    || method.is_some_and(|method| {
-                        is_environ(&method.value)
-                            && ["get", "setdefault", "pop"].contains(&method.attr.as_str())
-                    });
-                if name == Some("add_argument") {
-                    let words: Vec<_> = call.arguments.args.iter().filter_map(|arg| self.word(arg)).collect();
-                    for (text, word) in words.into_iter().filter(|(text, _)| text.starts_with('-')) {
-                        self.outline.flags.entry(text).or_insert(word);
-                    }
-                } else if environment
-                    && let Some((text, word)) = call.arguments.args.first().and_then(|arg| self.word(arg))
-                {
-                    self.outline.environment.entry(text).or_insert(word);
-                }
-            }
-            Expr::Subscript(subscript) => {
-                if let Some((text, word)) = self.word(&subscript.slice) {
-                    let known = if is_environ(&subscript.value) {
-                        &mut self.outline.environment
-                    } else {
-                        &mut self.outline.keys
-                    };
-                    known.entry(text).or_insert(word);
-                }
-            }
-            Expr::Dict(dict) => {
-                let keys: Vec<_> =
-                    dict.items.iter().filter_map(|item| self.word(item.key.as_ref()?)).collect();
-                for (text, word) in keys {
-                    self.outline.keys.entry(text).or_insert(word);
-                }
-            }
-            _ => {}
-        }
-        visitor::walk_expr(self, expr);
     }
 }
 

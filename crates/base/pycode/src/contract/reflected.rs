@@ -117,7 +117,7 @@ pub(crate) fn module_of(expr: &Expr) -> Option<&str> {
 }
 
 /// The object of which `vars(object)`, `object.__dict__`, `dir(object)` or `object.__all__` holds the names.
-fn names_of(expr: &Expr) -> Option<&Expr> {
+pub(super) fn names_of(expr: &Expr) -> Option<&Expr> {
     match expr {
         Expr::Call(call) => {
             let is_one = call.func.as_name_expr().is_some_and(|f| ["vars", "dir"].contains(&f.id.as_str()));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ruff_python_ast::visitor::{self, Visitor};
-use ruff_python_ast::{Expr, ExprContext, Stmt};
+use ruff_python_ast::{Expr, ExprCall, ExprContext, Stmt};
 use ruff_text_size::Ranged;
 
 use super::embedded::code_in;
@@ -103,6 +103,25 @@ impl Touched {
     }
 }
 
+/// The words of a text that a call parts: `"-n --old=3".split()`, `shlex.split("-n")`, `run("tool -n", shell=True)`.
+fn split_words(call: &ExprCall) -> Vec<&str> {
+    let name = dotted(&call.func);
+    let first = call.arguments.args.first();
+    let parted = match &*call.func {
+        Expr::Attribute(method)
+            if method.value.is_string_literal_expr() && method.attr.as_str() == "split" =>
+        {
+            first.is_none().then_some(&*method.value)
+        }
+        _ => {
+            let shell = call.arguments.find_keyword("shell").is_some() || name == ["os", "system"];
+            first.filter(|_| shell || name == ["shlex", "split"])
+        }
+    };
+    let literal = parted.and_then(Expr::as_string_literal_expr);
+    literal.map_or(Vec::new(), |literal| literal.value.to_str().split_whitespace().collect())
+}
+
 fn add<K: Ord>(map: &mut BTreeMap<K, usize>, more: BTreeMap<K, usize>) {
     for (key, line) in more {
         map.entry(key).or_insert(line);
@@ -165,6 +184,10 @@ impl<'a> Visitor<'a> for Finder<'_> {
                         let line = self.line(keyword);
                         note(&mut self.touched.keywords, name, line);
                     }
+                }
+                for word in split_words(call) {
+                    let line = self.line(call);
+                    note(&mut self.touched.strings, word, line);
                 }
             }
             Expr::StringLiteral(string) => {

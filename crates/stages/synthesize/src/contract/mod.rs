@@ -3,16 +3,20 @@
 use std::fmt::Write;
 
 use infradev_executor::DraftedName;
+use infradev_model::ContractFinding;
 
-/// The text of a drafted `contract.toml`.
+/// The text of a drafted `contract.toml`. `unread` are the tests and probes that could not be read.
 ///
 /// What golden says of a name stands in comments, which no prompt shows: an author states what a caller has to
 /// know, and no algorithm.
-pub fn draft(names: &[DraftedName]) -> String {
+pub fn draft(names: &[DraftedName], unread: &[ContractFinding]) -> String {
     let mut text = "schema = 1\n# A draft from golden's signatures. Say in `about` what a caller has to know: shapes, types, meaning; no \
                     algorithm.\n"
         .to_owned();
-    if names.is_empty() {
+    for ContractFinding { file, line, what, .. } in unread {
+        let _ = writeln!(text, "# Not read, {file}:{line}: {}", what.replace(char::is_control, " "));
+    }
+    if names.is_empty() && unread.is_empty() {
         text.push_str("# No official test and no observer touches a name that the change adds.\n");
     }
     for DraftedName { listed, golden_says, touched: (file, line) } in names {
@@ -45,4 +49,24 @@ fn kind(listed: &infradev_model::ContractName) -> &'static str {
 
 fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use infradev_model::{ContractFinding, ContractRule};
+
+    use super::draft;
+
+    #[test]
+    fn a_draft_without_names_says_whether_all_tests_were_read() {
+        assert!(
+            draft(&[], &[])
+                .ends_with("# No official test and no observer touches a name that the change adds.\n")
+        );
+        let finding =
+            ContractFinding::new("tests/test_m.py", 3, ContractRule::Unread, "not valid Python".to_owned());
+        let text = draft(&[], &[finding]);
+        assert!(text.ends_with("# Not read, tests/test_m.py:3: not valid Python\n"), "{text}");
+        assert!(!text.contains("No official test"), "{text}");
+    }
 }
