@@ -196,7 +196,7 @@ fn an_official_test_that_is_no_python_is_a_finding_and_nothing_is_said_of_what_i
     }
     let said = ground.infradev(&["contract", "lint", "pack/tasks/triple"]).exits(1);
     let drafted = ground.infradev(&["contract", "draft", "pack/tasks/triple"]).exits(0);
-    insta::assert_snapshot!(format!("{}{}\n# draft\n{}{}", said.out, said.err, drafted.out, drafted.err), @"");
+    insta::assert_snapshot!(format!("{}{}\n# draft\n{}{}", said.out, said.err, drafted.out, drafted.err));
     let prompt = ground.infradev(&["prompt", "pack/tasks/triple"]).exits(0).out;
     assert!(!prompt.contains("The tests use"), "{prompt}");
     // A probe is one, too.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use infradev_model::NameKind;
 
-use super::outline::{Class, Function, Outline};
+use super::outline::{Class, Function, Mark, Outline};
 use super::tree::{Object, SourceTree};
 
 /// A name that golden has and base has not.
@@ -84,6 +84,7 @@ pub fn added(base: &SourceTree<'_>, golden: &SourceTree<'_>, files: &[String]) -
             module: &module,
             before: &before,
             after: &after,
+            golden,
             known: &known,
             found: &mut found,
         }
@@ -97,6 +98,7 @@ struct Comparison<'a> {
     module: &'a str,
     before: &'a Outline,
     after: &'a Outline,
+    golden: &'a SourceTree<'a>,
     /// Attributes of arguments that base's versions of the files have.
     known: &'a BTreeSet<String>,
     found: &'a mut Vec<AddedName>,
@@ -154,8 +156,9 @@ impl Comparison<'_> {
                 self.word(variable, NameKind::Variable, word.line);
             }
         }
-        for (mark, word) in &after.marks {
-            if !before.marks.contains_key(mark) {
+        for (mark, Mark { word, on }) in &after.marks {
+            let is_another_s = on.as_ref().is_some_and(|on| self.golden.resolve(on).is_none());
+            if !before.marks.contains_key(mark) && !is_another_s {
                 let whose = if word.within.is_empty() { self.module } else { &word.within };
                 let about = format!("`{whose}` sets it ({}:{})", self.file, word.line);
                 self.unowned(mark, AddedKind::Mark, "", word.line, about);

@@ -4,7 +4,7 @@ use ruff_python_ast::visitor::{self, Visitor};
 use ruff_python_ast::{Expr, ExprCall, Parameters, Stmt, StmtFunctionDef};
 use ruff_text_size::Ranged;
 
-use super::outline::{Outline, Variable, Word};
+use super::outline::{Mark, Outline, Variable, Word};
 use super::reflected::{literal, names_of};
 use crate::definitions::{dotted, is_decorated};
 use crate::module::Module;
@@ -130,8 +130,14 @@ impl Marks<'_, '_> {
                 return;
             }
         }
-        let word = Word { line, within: self.within.join(".") };
-        self.outline.marks.entry(set.name.to_owned()).or_insert(word);
+        let first = owner.first().filter(|first| !self.of_class.iter().any(|(name, _)| name == *first));
+        let imported = first.and_then(|first| self.outline.imports.get(*first));
+        let on = imported.filter(|target| !target.starts_with('.')).cloned();
+        let mark = Mark { word: Word { line, within: self.within.join(".") }, on };
+        let known = self.outline.marks.entry(set.name.to_owned()).or_insert_with(|| mark.clone());
+        if known.on.is_some() && mark.on.is_none() {
+            *known = mark;
+        }
     }
 
     fn parameters(&self, parameters: &Parameters) -> Vec<(String, Option<String>)> {

@@ -26,6 +26,6 @@ pub use draft::DraftedName;
 pub use interface::{Interface, TouchedAt};
 pub use leaks::{Leaks, NGRAM, PROSE, Sifted, Texts, without_allowed};
 pub(crate) use outline::words_of;
-pub use outline::{Class, Function, Outline, Parameter, Variable, Word};
+pub use outline::{Class, Function, Mark, Outline, Parameter, Variable, Word};
 pub use touched::Touched;
 pub use tree::{Object, SourceTree};

@@ -82,6 +82,15 @@ pub struct Word {
     pub within: String,
 }
 
+/// An attribute that is set on an object whose class is not known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mark {
+    /// Where.
+    pub word: Word,
+    /// What the object is reached from, where that is imported by an absolute name: another package's attributes are not new.
+    pub on: Option<String>,
+}
+
 /// What a file offers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outline {
@@ -104,7 +113,7 @@ pub struct Outline {
     /// Attributes of parsed arguments, by `dest` or by the flag's name; with the flag in the place of what is around it.
     pub arguments: BTreeMap<String, Word>,
     /// Attributes that are set on other objects than the one that a method is bound to, of classes that are not known.
-    pub marks: BTreeMap<String, Word>,
+    pub marks: BTreeMap<String, Mark>,
 }
 
 impl Outline {

@@ -202,6 +202,10 @@ fn names_that_base_has_or_that_are_the_test_s_own_are_not_missed() {
         ("def mark(p):\n    p.items = 0", "p.items"),
         ("def mark(p):\n    p.sharded_dim = 0", "p.sharded_dim = 1\nprint(p.sharded_dim)"),
         ("def mark(p):\n    p.sharded_dim = 0", "print('sharded_dim')"),
+        (
+            "import torch\ntorch.backends.cudnn.benchmark = True",
+            "import torch\ntorch.backends.cudnn.benchmark",
+        ),
         ("def stats():\n    return dict(total_bytes=1)", "total_bytes = 1"),
         ("p.add_argument('-n')", "print('give it -n or nothing')"),
         ("p.add_argument('--old', dest='items')", "a.items"),
