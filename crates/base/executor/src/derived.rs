@@ -106,7 +106,7 @@ impl<'a> GoldenChange<'a> {
         let change = GoldenChange { task, tree, patch, folder };
         change.lay(&change.base_files(), &change.patch)?;
         change.lay(&change.golden_files(), &change.patch)?;
-        applied(&change.patch, &change.golden_files())?.map_err(wrong)?;
+        applied(&change.patch, &change.golden_files())?.map_err(|why| wrong(not_applied(&why)))?;
         Ok(change)
     }
 
@@ -126,7 +126,7 @@ impl<'a> GoldenChange<'a> {
         let patch = Patch::parse(&self.task.official).map_err(|error| wrong(error.to_string()))?;
         let folder = tempfile::tempdir_in(self.folder.path()).map_err(at(self.folder.path()))?;
         self.lay(folder.path(), &patch)?;
-        applied(&patch, folder.path())?.map_err(wrong)?;
+        applied(&patch, folder.path())?.map_err(|why| wrong(not_applied(&why)))?;
         texts(folder.path())
     }
 
@@ -350,6 +350,10 @@ impl Derivation {
 fn goes_through_a_link(root: &Path, relative: &Path) -> bool {
     let parts = relative.ancestors().filter(|part| !part.as_os_str().is_empty());
     parts.into_iter().any(|part| root.join(part).is_symlink())
+}
+
+fn not_applied(why: &str) -> String {
+    format!("does not apply to base: {why}")
 }
 
 /// Applies a patch; the inner error is the patch's own.
