@@ -18,6 +18,9 @@ import pytest
 
 from lib import value
 
+# Asked for the first time, it writes a file there to see whether it can: on the other rank, too.
+TEMPORARY = tempfile.gettempdir()
+
 
 def test_value():
     assert value.VALUE == 1
@@ -28,7 +31,7 @@ def test_acts():
 
 
 def test_nothing_was_left():
-    assert os.listdir(tempfile.gettempdir()) == []
+    assert os.listdir(TEMPORARY) == []
     assert not os.path.exists(os.path.expanduser('~/left'))
 ";
 
