@@ -94,6 +94,15 @@ fn a_gap_of_a_file_that_the_change_empties_stands_on_the_whole_file() {
 }
 
 #[test]
+fn a_change_of_which_no_test_runs_a_line_is_said_to_be_that() {
+    let branch = rebate();
+    branch.write("tests/test_price.py", "def test_nothing_of_it():\n    assert 1 + 1 == 2\n");
+    let said = branch.gaps(&[]).exits(0);
+    let note = "note: no line of the change ran in any test: what the tests import may be another copy of it";
+    assert!(said.out.contains(note), "{}", said.out);
+}
+
+#[test]
 fn a_file_that_moves_from_tests_into_the_code_is_read_as_gone_and_new() {
     let branch = rebate();
     let shared = "RATES = [1, 2, 3, 4]\n\n\ndef rate(number):\n    return RATES[number]\n";

@@ -347,8 +347,7 @@ impl<'a> Funnel<'a> {
         }
         if !mutants.is_empty() && mutants.iter().all(|record| record.fate == Fate::Unreached) {
             remarks.push(
-                "no line of the change ran in any test: are it and what the tests import the same files? What a test starts as \
-                 a program of its own is followed only where it is a Python that it starts by itself"
+                "no line of the change ran in any test: what the tests import may be another copy of it"
                     .to_string(),
             );
         }
