@@ -61,6 +61,19 @@ pub struct Ask<'a> {
     pub seed: u64,
 }
 
+impl<'a> Ask<'a> {
+    /// All of a suite, from its first case to its last, in ranks that start from nothing; no line is followed.
+    pub fn all(
+        world: u32,
+        timeouts: &'a Timeouts,
+        deadlines: &'a BTreeMap<String, f64>,
+        seed: u64,
+    ) -> Ask<'a> {
+        let (eager, resumes) = (false, false);
+        Ask { world, cases: None, stop: None, eager, resumes, timeouts, deadlines, reach: &[], seed }
+    }
+}
+
 /// What came of it.
 #[derive(Debug, Default)]
 pub struct Tried {
@@ -178,17 +191,7 @@ impl Session {
     pub async fn prime(&mut self, world: u32, timeouts: &Timeouts) -> Result<Tried, TrialError> {
         let none = BTreeSet::new();
         let nothing = BTreeMap::new();
-        let ask = Ask {
-            world,
-            cases: Some(&none),
-            stop: None,
-            eager: false,
-            resumes: false,
-            timeouts,
-            deadlines: &nothing,
-            reach: &[],
-            seed: 0,
-        };
+        let ask = Ask { cases: Some(&none), ..Ask::all(world, timeouts, &nothing, 0) };
         let files = self.workspace.files.clone();
         self.run_official(&ask, files, true).await
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use infradev_executor::GoldenChange;
 use infradev_model::{DigestBuilder, GapsDocument, SYNTHESIS_SCHEMA, Timeouts};
 use infradev_store::Plan;
-use infradev_synthesize::funnel::{self, ChangeAsk, DraftedChange, FunnelPlan, Mutations, Told};
+use infradev_synthesize::funnel::{self, ChangeAsk, DraftedChange, FunnelPlan, Mutations, Rule, Told};
 
 use crate::cli::{Global, ProbeGapsArgs};
 use crate::commands::synthesize::{jobs, line};
@@ -66,7 +66,7 @@ pub async fn run(global: &Global, mut args: ProbeGapsArgs) -> Result<ExitCode, F
         rewrites: Vec::new(),
         shard: args.shard,
         skip_failing: args.skip_failing,
-        skips_pass: true,
+        rule: Rule::NothingFails,
         only: change.only.clone(),
     };
     let progress = Arc::clone(&session.progress);

@@ -11,7 +11,7 @@ use infradev_model::{
     Fate, MutantRecord, Operator, RejectedBy, SYNTHESIS_SCHEMA, Share, Suite, Synthesis, SynthesisDocument,
     Word,
 };
-use infradev_synthesize::funnel::{self, FunnelPlan, Mutations, Told};
+use infradev_synthesize::funnel::{self, FunnelPlan, Mutations, Rule, Told};
 
 use crate::cli::{Global, MergeArgs, MutantRequirement, SynthesizeArgs, SynthesizeCommand};
 use crate::progress::counted;
@@ -54,7 +54,7 @@ pub async fn run(global: &Global, args: SynthesizeArgs) -> Result<ExitCode, Fail
             rewrites: funnel::rewrites_of(&ready, args.rewrites)?,
             shard: args.shard,
             skip_failing: args.skip_failing,
-            skips_pass: false,
+            rule: Rule::LikeGolden,
             only: Default::default(),
         };
         let progress = Arc::clone(&session.progress);

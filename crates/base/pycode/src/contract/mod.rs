@@ -14,6 +14,7 @@ mod marks;
 mod outline;
 mod reflected;
 mod signature;
+mod top_level;
 mod touched;
 mod touching;
 mod tree;

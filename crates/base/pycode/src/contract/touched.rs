@@ -7,8 +7,8 @@ use ruff_python_ast::{Expr, ExprCall, ExprContext, Stmt};
 use ruff_text_size::Ranged;
 
 use super::embedded::code_in;
-use super::outline::add_imports;
 use super::reflected::is_path;
+use super::top_level::add_imports;
 use super::typed::{Typed, typed_attributes};
 use crate::definitions::dotted;
 use crate::module::Module;

@@ -83,17 +83,7 @@ impl SuiteControl {
     ) -> Result<SuiteControl, TrialError> {
         let timeouts = &task.public.spec.timeouts;
         let nothing = BTreeMap::new();
-        let mut ask = Ask {
-            world,
-            cases: None,
-            stop: None,
-            eager: false,
-            resumes: false,
-            timeouts,
-            deadlines: &nothing,
-            reach: &[],
-            seed,
-        };
+        let mut ask = Ask::all(world, timeouts, &nothing, seed);
         let plain = run(session, suite, &ask).await?;
         ask.reach = files;
         // Following lines slows cases down: what only times them would fail for that.

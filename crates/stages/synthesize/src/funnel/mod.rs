@@ -2,8 +2,8 @@
 //! names promises that nothing checks.
 //!
 //! Golden itself goes first, as the unmutated control ([`control`]): a task whose golden fails its own tests is not tried.
-//! One of its runs follows lines, so that a mutant runs only the cases that reach it ([`trying`]). Golden written anew goes the
-//! same way ([`rewriting`]). Mutants are spread over the executor's slots, a warm session each; what is finished is in a
+//! One of its runs follows lines, so that a mutant runs only the cases that reach it ([`trying`]); what their answers come to is
+//! said by [`rejecting`]. Golden written anew goes the same way ([`rewriting`]). Mutants are spread over the executor's slots, a warm session each; what is finished is in a
 //! journal of the run and is not repeated.
 
 mod candidates;
@@ -13,6 +13,7 @@ mod done;
 mod given;
 mod leaning;
 mod mutations;
+mod rejecting;
 mod rewriting;
 mod running;
 mod trying;
@@ -30,6 +31,7 @@ pub use change::{ChangeAsk, ChangeError, DraftedChange};
 pub use control::{Control, ControlCase, SuiteControl};
 pub use given::given_mutants;
 pub use mutations::{Listed, Mutations};
+pub use rejecting::Rule;
 pub use rewriting::rewrites_of;
 pub use running::{FunnelPlan, Told, run};
 

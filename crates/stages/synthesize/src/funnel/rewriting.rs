@@ -10,7 +10,8 @@ use infradev_trial::{Ask, Line, Session, TrialError};
 
 use super::FunnelError;
 use super::control::{SuiteControl, run};
-use super::trying::{Trying, word};
+use super::rejecting::word;
+use super::trying::Trying;
 
 /// At most `limit` rewrites of a task's golden patch, spread over kinds, files and functions.
 pub fn rewrites_of(ready: &ReadyTask, limit: usize) -> Result<Vec<Rewritten>, FunnelError> {
@@ -120,17 +121,7 @@ impl Trying<'_> {
             Suite::Probe => cases.clone(),
         };
         let (timeouts, deadlines) = control.timeouts(&self.task.public.spec.timeouts, &asked);
-        let ask = Ask {
-            world: control.world,
-            cases: Some(&asked),
-            stop: None,
-            eager: false,
-            resumes: false,
-            timeouts: &timeouts,
-            deadlines: &deadlines,
-            reach: &[],
-            seed: self.seed,
-        };
+        let ask = Ask { cases: Some(&asked), ..Ask::all(control.world, &timeouts, &deadlines, self.seed) };
         let tried = run(session, control.suite, &ask).await?;
         let failing = |id: &String| {
             let found = tried.cases.iter().find(|case| case.case.id == *id);

@@ -16,6 +16,7 @@ use infradev_trial::{Session, TrialError};
 use super::control::{Control, SuiteControl};
 use super::done::{Done, Finished, FinishedRewrite};
 use super::leaning::Believed;
+use super::rejecting::Rule;
 use super::rewriting::Anew;
 use super::trying::{Candidate, Trying};
 use super::{FunnelError, Mutations, followed, lines_of};
@@ -39,9 +40,8 @@ pub struct FunnelPlan {
     pub skip_failing: bool,
     /// Ids of official cases, without parameters or with; all of them where none is given.
     pub only: BTreeSet<String>,
-    /// Whether a mutant passes an official case that it makes skip or go by another id, as pytest's exit code has it. A task's verdict
-    /// has it otherwise: golden passes the case, so a patch must.
-    pub skips_pass: bool,
+    /// When a mutant passes an official case.
+    pub rule: Rule,
 }
 
 /// Something that happened.
@@ -143,7 +143,7 @@ impl<'a> Funnel<'a> {
             control: &control,
             believed: &believed,
             seed: SEED,
-            skips_pass: self.plan.skips_pass,
+            rule: self.plan.rule,
         };
         let work = async |place: Place| {
             // As a whole: slot, GPUs and folder stay until the session is closed.
@@ -240,7 +240,7 @@ impl<'a> Funnel<'a> {
     fn inputs(&self) -> Digest {
         let mut inputs = DigestBuilder::new("infradev synthesis v1");
         inputs.part("session", self.key.as_str().as_bytes()).part("golden", &self.ready.task.golden);
-        let words = [self.plan.skip_failing, self.plan.skips_pass].map(u8::from);
+        let words = [self.plan.skip_failing, self.plan.rule == Rule::NothingFails].map(u8::from);
         inputs.part("skip failing", &words);
         let mut digests: Vec<&str> =
             self.plan.mutations.mutants.iter().map(|mutant| mutant.digest.as_str()).collect();

@@ -3,13 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use infradev_model::{
-    CaseResult, Fate, Mutant, MutantRecord, Outcome, RejectedBy, SealedTask, Suite, Timeouts, Word, merge,
-};
+use infradev_model::{CaseResult, Fate, Mutant, MutantRecord, RejectedBy, SealedTask, Suite, Timeouts, Word};
 use infradev_trial::{Ask, Line, Session, TrialError, Tried};
 
 use super::control::{Control, SuiteControl, run};
 use super::leaning::{Believed, Scope, sequence};
+use super::rejecting::{Rule, judge_failed, late, missing, note, rejection, word};
 
 /// What a mutant is tried with.
 pub struct Trying<'a> {
@@ -21,8 +20,8 @@ pub struct Trying<'a> {
     pub believed: &'a Believed,
     /// Seed of the probes' inputs: the same for all mutants, as for golden's control.
     pub seed: u64,
-    /// Whether an official case that is skipped, or goes by another id, is passed, as pytest's exit code has it.
-    pub skips_pass: bool,
+    /// When an official case is passed.
+    pub rule: Rule,
 }
 
 /// A mutant with what it takes to try it.
@@ -105,15 +104,11 @@ impl Trying<'_> {
             let (timeouts, deadlines) = control.timeouts(&self.task.public.spec.timeouts, &cases);
             let rejects = |case: &CaseResult| word(control, case) != Word::Passed;
             let ask = Ask {
-                world: control.world,
                 cases: Some(&cases),
                 stop: Some(&rejects),
                 eager: true,
                 resumes: true,
-                timeouts: &timeouts,
-                deadlines: &deadlines,
-                reach: &[],
-                seed: self.seed,
+                ..Ask::all(control.world, &timeouts, &deadlines, self.seed)
             };
             for _ in 0..2 {
                 if cases.is_empty() || !session.has_template(control.world) {
@@ -174,19 +169,9 @@ impl Trying<'_> {
             return Ok(());
         }
         let (timeouts, deadlines) = self.times(control, cases, pace);
-        let ask = Ask {
-            world: control.world,
-            cases: Some(cases),
-            stop: None,
-            eager: false,
-            resumes: false,
-            timeouts: &timeouts,
-            deadlines: &deadlines,
-            reach: &[],
-            seed: self.seed,
-        };
+        let ask = Ask { cases: Some(cases), ..Ask::all(control.world, &timeouts, &deadlines, self.seed) };
         let tried = run(session, Suite::Probe, &ask).await?;
-        if let Some(by) = rejection(control, &tried, cases, &|case| rejects(control, case)) {
+        if let Some(by) = rejection(control, &tried, cases, &|case| Rule::LikeGolden.rejects(control, case)) {
             record.by.get_or_insert(by);
         }
         for case in tried.cases.iter().filter(|case| !judge_failed(case)) {
@@ -207,25 +192,20 @@ impl Trying<'_> {
         pace: Pace,
     ) -> Result<Option<RejectedBy>, TrialError> {
         let mut scopes = control.scopes(reached).into_iter().peekable();
-        let skips_pass = self.skips_pass;
+        let rule = self.rule;
         while let Some(Scope { asked, whole }) = scopes.next() {
             let (timeouts, deadlines) = self.times(control, &asked, pace);
-            let rejects = |case: &CaseResult| rejects_unless(skips_pass, control, case);
+            let rejects = |case: &CaseResult| rule.rejects(control, case);
             let ask = Ask {
-                world: control.world,
                 cases: Some(&asked),
                 stop: Some(&rejects),
                 eager: answers_alike(control, &asked),
                 resumes: resumes(candidate, control),
-                timeouts: &timeouts,
-                deadlines: &deadlines,
-                reach: &[],
-                seed: self.seed,
+                ..Ask::all(control.world, &timeouts, &deadlines, self.seed)
             };
             let tried = run(session, Suite::Official, &ask).await?;
             let found = rejection(control, &tried, &asked, &rejects);
-            let gone = found.as_ref().is_some_and(|by| by.word == Word::Missing);
-            if self.skips_pass && gone && tried.notes.is_empty() && !tried.cases.is_empty() {
+            if rule.asks_for_other_ids(found.as_ref(), &tried) {
                 if whole {
                     return self.by_other_ids(session, control, pace).await;
                 }
@@ -253,27 +233,13 @@ impl Trying<'_> {
     ) -> Result<Option<RejectedBy>, TrialError> {
         let all: BTreeSet<String> = control.order.iter().map(|(id, _)| id.clone()).collect();
         let (timeouts, deadlines) = self.times(control, &all, pace);
-        let skips_pass = self.skips_pass;
-        let fails = |case: &CaseResult| {
-            let known = all.contains(&case.case.id);
-            rejects_unless(skips_pass, control, case)
-                || !known && case.outcomes().iter().any(|outcome| outcome.fails())
-        };
-        let ask = Ask {
-            world: control.world,
-            cases: None,
-            stop: Some(&fails),
-            eager: false,
-            resumes: false,
-            timeouts: &timeouts,
-            deadlines: &deadlines,
-            reach: &[],
-            seed: self.seed,
-        };
+        let rule = self.rule;
+        let rejects = |case: &CaseResult| rule.rejects_by_any_id(control, &all, case);
+        let ask = Ask { stop: Some(&rejects), ..Ask::all(control.world, &timeouts, &deadlines, self.seed) };
         let tried = run(session, Suite::Official, &ask).await?;
         // What could not be collected now could before.
         let asked = if tried.notes.is_empty() { BTreeSet::new() } else { all.clone() };
-        Ok(rejection(control, &tried, &asked, &fails))
+        Ok(rejection(control, &tried, &asked, &rejects))
     }
 
     /// Whether golden answers as ever in the cases that a mutant was run on, up to the one that rejects it.
@@ -290,14 +256,13 @@ impl Trying<'_> {
             // It could not be collected: no case had a part in that.
             return Ok(true);
         }
-        let last = tried.cases.iter().find(|case| rejects_unless(self.skips_pass, control, case));
+        let last = tried.cases.iter().find(|case| self.rule.rejects(control, case));
         let sequence = sequence(control, asked, tried, last);
         if let Some(agrees) = self.believed.known(control.world, tried.resumed, &sequence) {
             return Ok(agrees);
         }
-        let ends = |case: &CaseResult| {
-            rejects(control, case) || last.is_some_and(|last| last.case.id == case.case.id)
-        };
+        let rejects = |case: &CaseResult| Rule::LikeGolden.rejects(control, case);
+        let ends = |case: &CaseResult| rejects(case) || last.is_some_and(|last| last.case.id == case.case.id);
         let ask = Ask { stop: Some(&ends), resumes: tried.resumed, ..*ask };
         session.put_back()?;
         let golden = run(session, Suite::Official, &ask).await?;
@@ -305,9 +270,9 @@ impl Trying<'_> {
         let agrees = match last {
             Some(last) => {
                 golden.cases.iter().any(|case| case.case.id == last.case.id)
-                    && !golden.cases.iter().any(|case| rejects(control, case))
+                    && !golden.cases.iter().any(rejects)
             }
-            None => rejection(control, &golden, asked, &|case| rejects(control, case)).is_none(),
+            None => rejection(control, &golden, asked, &rejects).is_none(),
         };
         self.believed.keep(control.world, tried.resumed, sequence, agrees);
         Ok(agrees)
@@ -327,58 +292,10 @@ impl Trying<'_> {
     }
 }
 
-/// Adds what a probe answered at a world size: one that rejects at some rejects, whatever it answers at another.
-fn note(probes: &mut BTreeMap<String, Word>, id: &str, word: Word) {
-    let told = probes.entry(id.to_string()).or_insert(Word::Passed);
-    if *told == Word::Passed {
-        *told = word;
-    }
-}
-
-/// Whether a case rejects what it was run on: one that golden passes, and that does not.
-fn rejects(control: &SuiteControl, case: &CaseResult) -> bool {
-    control.cases.contains_key(&case.case.id) && word(control, case) != Word::Passed && !judge_failed(case)
-}
-
-/// The same, but for a case that is skipped where that is passing.
-fn rejects_unless(skips_pass: bool, control: &SuiteControl, case: &CaseResult) -> bool {
-    let fails = || case.outcomes().iter().any(|outcome| outcome.fails());
-    rejects(control, case) && (!skips_pass || fails())
-}
-
-/// What rejects a mutant in a run, if anything: a case that does by `rejects`, or one that is missing.
-fn rejection(
-    control: &SuiteControl,
-    tried: &Tried,
-    asked: &BTreeSet<String>,
-    rejects: &dyn Fn(&CaseResult) -> bool,
-) -> Option<RejectedBy> {
-    let by = |case: String, word: Word, said: String| RejectedBy {
-        suite: control.suite,
-        case,
-        world: control.world,
-        word,
-        said,
-    };
-    if let Some(case) = tried.cases.iter().find(|case| rejects(case)) {
-        return Some(by(case.case.id.clone(), word(control, case), case.said()));
-    }
-    let judged: BTreeSet<String> =
-        asked.iter().filter(|id| control.cases.contains_key(*id)).cloned().collect();
-    let missing = missing(tried, &judged)?;
-    Some(by(missing, Word::Missing, tried.notes.first().cloned().unwrap_or_default()))
-}
-
 /// Whether golden passes all of these cases: where one may fail and end nothing, what it leaves behind is what all its ranks
 /// leave, and none may be cut short.
 fn answers_alike(control: &SuiteControl, asked: &BTreeSet<String>) -> bool {
     asked.iter().all(|id| control.cases.contains_key(id))
-}
-
-/// Whether nothing but a deadline rejected a mutant: what the deadline cut is not counted as answered.
-fn late(record: &MutantRecord) -> bool {
-    let in_time = |word: &Word| !matches!(word, Word::Passed | Word::Timeout | Word::Missing);
-    record.by.as_ref().is_some_and(|by| !in_time(&by.word)) && !record.probes.values().any(in_time)
 }
 
 /// Whether a mutant changes what runs in cases alone: what ran while modules were imported, or for fixtures that cases share,
@@ -389,78 +306,4 @@ fn resumes(candidate: &Candidate, control: &SuiteControl) -> bool {
     candidate.mutant.replacement.is_some()
         && lines.is_some_and(|lines| lines.is_disjoint(&control.shared))
         && control.cases.values().any(|case| !case.wide)
-}
-
-/// What a case made of the mutant, against golden's vector.
-pub(super) fn word(control: &SuiteControl, case: &CaseResult) -> Word {
-    let golden: &[Outcome] =
-        control.cases.get(&case.case.id).map(|golden| golden.vector.as_slice()).unwrap_or_default();
-    merge(&case.outcomes(), golden)
-}
-
-/// Whether a judge failed by itself, which says nothing of the mutant.
-fn judge_failed(case: &CaseResult) -> bool {
-    let passed = case.outcomes().iter().all(|outcome| *outcome == Outcome::Passed);
-    !passed && case.judgement.as_ref().is_some_and(|judgement| judgement.rejection.is_none())
-}
-
-/// A case that was asked for and that no rank collected.
-pub(super) fn missing(tried: &Tried, cases: &BTreeSet<String>) -> Option<String> {
-    let ran: BTreeSet<&str> = tried.cases.iter().map(|case| case.case.id.as_str()).collect();
-    cases.iter().find(|id| !ran.contains(id.as_str())).cloned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn record(by: Word, probes: &[(&str, Word)]) -> MutantRecord {
-        MutantRecord {
-            mutant: Mutant {
-                file: "m.py".to_string(),
-                start: 0,
-                end: 1,
-                replacement: None,
-                operator: infradev_model::Operator::TakeBackFile,
-                function: None,
-                line: 1,
-                digest: infradev_model::Digest::of(b"m"),
-            },
-            fate: Fate::Official,
-            was: String::new(),
-            becomes: String::new(),
-            promise: String::new(),
-            equivalent: None,
-            by: Some(RejectedBy {
-                suite: Suite::Probe,
-                case: "c".to_string(),
-                world: 1,
-                word: by,
-                said: String::new(),
-            }),
-            official_reach: 1,
-            probe_reach: 1,
-            probes: probes.iter().map(|(id, word)| ((*id).to_string(), *word)).collect(),
-            wall_s: 0.0,
-        }
-    }
-
-    #[test]
-    fn a_probe_that_rejects_at_one_world_size_is_not_shown_as_passed_for_another() {
-        for told in [[Word::Failed, Word::Passed], [Word::Passed, Word::Failed]] {
-            let mut probes = BTreeMap::new();
-            for word in told {
-                note(&mut probes, "c", word);
-            }
-            assert_eq!(probes["c"], Word::Failed);
-        }
-    }
-
-    #[test]
-    fn a_mutant_is_late_where_deadlines_alone_rejected_it() {
-        assert!(late(&record(Word::Timeout, &[("c", Word::Timeout), ("d", Word::Passed)])));
-        assert!(late(&record(Word::Missing, &[])));
-        assert!(!late(&record(Word::Timeout, &[("c", Word::Timeout), ("d", Word::Failed)])));
-        assert!(!late(&record(Word::Failed, &[("c", Word::Failed)])));
-    }
 }
