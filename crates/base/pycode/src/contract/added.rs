@@ -1,6 +1,6 @@
 //! The names that a change adds, read off both trees' versions of the files that it touches.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use infradev_model::NameKind;
 
@@ -84,6 +84,7 @@ pub fn added(base: &SourceTree<'_>, golden: &SourceTree<'_>, files: &[String]) -
             module: &module,
             before: &before,
             after: &after,
+            base,
             golden,
             known: &known,
             found: &mut found,
@@ -98,6 +99,7 @@ struct Comparison<'a> {
     module: &'a str,
     before: &'a Outline,
     after: &'a Outline,
+    base: &'a SourceTree<'a>,
     golden: &'a SourceTree<'a>,
     /// Attributes of arguments that base's versions of the files have.
     known: &'a BTreeSet<String>,
@@ -151,9 +153,10 @@ impl Comparison<'_> {
                 self.word(flag, NameKind::Flag, word.line);
             }
         }
-        for (variable, word) in &after.environment {
-            if !before.environment.contains_key(variable) {
-                self.word(variable, NameKind::Variable, word.line);
+        let known = environment(self.base, self.module, before);
+        for (variable, line) in environment(self.golden, self.module, after) {
+            if !known.contains_key(&variable) {
+                self.word(&variable, NameKind::Variable, line);
             }
         }
         for (mark, Mark { word, on }) in &after.marks {
@@ -265,6 +268,20 @@ impl Comparison<'_> {
             about: None,
         });
     }
+}
+
+/// The environment variables that a module reads, with the first line that does: those behind a constant of the tree too.
+fn environment(tree: &SourceTree<'_>, module: &str, outline: &Outline) -> BTreeMap<String, usize> {
+    let mut found: BTreeMap<String, usize> =
+        outline.environment.iter().map(|(name, word)| (name.clone(), word.line)).collect();
+    for (name, word) in &outline.environment_by_name {
+        let constant = tree.resolve(&format!("{module}.{name}"));
+        let text = constant.and_then(|at| tree.outline(&at.file)?.constants.get(&at.name).cloned());
+        if let Some(text) = text {
+            found.entry(text).or_insert(word.line);
+        }
+    }
+    found
 }
 
 /// How an object of a class is made.

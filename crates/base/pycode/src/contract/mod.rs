@@ -14,6 +14,7 @@ mod marks;
 mod outline;
 mod reflected;
 mod signature;
+mod slots;
 mod top_level;
 mod touched;
 mod touching;

@@ -11,6 +11,7 @@ use ruff_text_size::Ranged;
 use super::defaults::{default_text, parameter_text};
 use super::made::made_class;
 use super::marks::{SetOn, read_marks, set_by_call, set_by_statement};
+use super::slots::slots;
 use super::top_level::read_top_level;
 use super::words::read_words;
 use crate::definitions::{Node, Scope, dotted, is_decorated, walk};
@@ -108,6 +109,10 @@ pub struct Outline {
     pub flags: BTreeMap<String, Word>,
     /// Environment variables that are read.
     pub environment: BTreeMap<String, Word>,
+    /// Dotted names that stand where an environment variable's name is asked for: `os.environ[LEVEL]`.
+    pub environment_by_name: BTreeMap<String, Word>,
+    /// Strings that variables of the module and of its classes hold, by qualified name.
+    pub constants: BTreeMap<String, String>,
     /// Keys of dictionaries that are written as strings or as keywords, and of `TypedDict` classes.
     pub keys: BTreeMap<String, Word>,
     /// Attributes of parsed arguments, by `dest` or by the flag's name; with the flag in the place of what is around it.
@@ -243,6 +248,10 @@ fn read_class(module: &Module, class: &StmtClassDef) -> Class {
             }
             _ => {}
         }
+    }
+    for (name, at) in slots(class) {
+        let line = module.line_column(at).0;
+        variables.entry(name.to_owned()).or_insert(Variable { line, declared: None, optional: true });
     }
     // `class Row(namedtuple("Row", "a b"))` has the fields of the class that the call makes.
     let made = class.bases().iter().filter_map(|base| made_class(module, base)).collect::<Vec<_>>();

@@ -70,6 +70,9 @@ impl<'a> Visitor<'a> for Words<'_, '_> {
             _ if self.in_function => None,
             _ => holder(statement),
         };
+        if !self.in_function {
+            self.constant(statement);
+        }
         let around = self.in_function;
         self.in_function |= statement.is_function_def_stmt();
         let pushed = name.map(|name| self.within.push(name.to_owned())).is_some();
@@ -85,22 +88,16 @@ impl<'a> Visitor<'a> for Words<'_, '_> {
             Expr::Call(call) => self.call(call),
             Expr::Subscript(subscript) => {
                 let is_attribute = names_of(&subscript.value).is_some();
-                if let Some((text, word)) = self.word(&subscript.slice).filter(|_| !is_attribute) {
-                    let known = if is_environ(&subscript.value) {
-                        &mut self.outline.environment
-                    } else {
-                        &mut self.outline.keys
-                    };
-                    known.entry(text).or_insert(word);
+                if is_environ(&subscript.value) {
+                    self.environment(&subscript.slice);
+                } else if let Some((text, word)) = self.word(&subscript.slice).filter(|_| !is_attribute) {
+                    self.outline.keys.entry(text).or_insert(word);
                 }
             }
             Expr::Compare(compare) => {
                 let is_in = matches!(compare.ops[..], [CmpOp::In | CmpOp::NotIn]);
-                if is_in
-                    && compare.comparators.first().is_some_and(is_environ)
-                    && let Some((text, word)) = self.word(&compare.left)
-                {
-                    self.outline.environment.entry(text).or_insert(word);
+                if is_in && compare.comparators.first().is_some_and(is_environ) {
+                    self.environment(&compare.left);
                 }
             }
             Expr::Dict(dict) => {
@@ -117,6 +114,35 @@ impl<'a> Visitor<'a> for Words<'_, '_> {
 }
 
 impl Words<'_, '_> {
+    /// Notes what stands for the name of an environment variable: a string, or a name that holds one.
+    fn environment(&mut self, name: &Expr) {
+        if let Some((text, word)) = self.word(name) {
+            self.outline.environment.entry(text).or_insert(word);
+            return;
+        }
+        let path = dotted(name).join(".");
+        if !path.is_empty() {
+            let word = self.word_at(name.start().to_usize());
+            self.outline.environment_by_name.entry(path).or_insert(word);
+        }
+    }
+
+    /// Notes the string that a statement outside of functions gives a name.
+    fn constant(&mut self, statement: &Stmt) {
+        let (target, value) = match statement {
+            Stmt::Assign(assign) => (assign.targets.first(), Some(&*assign.value)),
+            Stmt::AnnAssign(assign) => (Some(&*assign.target), assign.value.as_deref()),
+            _ => return,
+        };
+        let name = target.and_then(Expr::as_name_expr);
+        let text = value.and_then(Expr::as_string_literal_expr);
+        if let (Some(name), Some(text)) = (name, text) {
+            let around = self.within.iter().map(String::as_str);
+            let path = around.chain([name.id.as_str()]).collect::<Vec<_>>().join(".");
+            self.outline.constants.entry(path).or_insert_with(|| text.value.to_str().to_owned());
+        }
+    }
+
     fn call(&mut self, call: &ExprCall) {
         let callee = dotted(&call.func);
         let method = call.func.as_attribute_expr();
@@ -131,8 +157,8 @@ impl Words<'_, '_> {
         } else if environment {
             let first = call.arguments.args.first();
             let first = first.or_else(|| call.arguments.find_keyword("key").map(|keyword| &keyword.value));
-            if let Some((text, word)) = first.and_then(|first| self.word(first)) {
-                self.outline.environment.entry(text).or_insert(word);
+            if let Some(first) = first {
+                self.environment(first);
             }
         } else if callee == ["dict"] || (name == Some("update") && method.is_some() && !is_attributes) {
             for keyword in &call.arguments.keywords {

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use infradev_model::{Contract, ContractFinding};
+use infradev_model::{Contract, ContractFinding, NameKind};
 use infradev_pycode::Module;
-use infradev_pycode::contract::{DraftedName, Interface, SourceTree, Touched, added, attribute_names};
+use infradev_pycode::contract::{
+    AddedKind, DraftedName, Interface, SourceTree, Touched, added, attribute_names,
+};
 
 const BASE: &str = "\
 import argparse
@@ -77,7 +79,7 @@ fn written(code: &str, test: &str) -> String {
     text
 }
 
-const NAMES: [(&str, &str, &str); 37] = [
+const NAMES: [(&str, &str, &str); 43] = [
     // Set on other objects.
     ("def mark(p):\n    p.sharded_dim = 0", "p.sharded_dim", "attribute sharded_dim"),
     ("def mark(p: Param):\n    p.sharded_dim = 0", "p.sharded_dim", "attribute m.Param.sharded_dim"),
@@ -119,6 +121,14 @@ const NAMES: [(&str, &str, &str); 37] = [
         "attribute m.Fast.speed",
     ),
     ("globals()['hidden'] = 4", "m.hidden", "attribute m.hidden"),
+    // Named in `__slots__`, and set by nobody here.
+    ("class Slim:\n    __slots__ = ('level_of', 'b')", "m.Slim().level_of", "attribute m.Slim.level_of"),
+    ("class Slim:\n    __slots__ = 'level_of'", "slim.level_of", "attribute m.Slim.level_of"),
+    (
+        "class Slim:\n    __slots__: tuple = Param.__slots__ + ('level_of',)",
+        "m.Slim().level_of",
+        "attribute m.Slim.level_of",
+    ),
     // Made by calls.
     (
         "Pair = namedtuple('Pair', ['left_half', 'b'])",
@@ -162,6 +172,21 @@ const NAMES: [(&str, &str, &str); 37] = [
         "def env():\n    return os.getenv(key='MY_FOURTH')",
         "monkeypatch.setenv('MY_FOURTH', '1')",
         "environment variable MY_FOURTH",
+    ),
+    (
+        "LEVEL = 'MY_LEVEL'\ndef env():\n    return os.environ[LEVEL]",
+        "monkeypatch.setenv('MY_LEVEL', '1')",
+        "environment variable MY_LEVEL",
+    ),
+    (
+        "LEVEL: str = 'MY_LEVEL'\ndef env():\n    return LEVEL in os.environ",
+        "monkeypatch.setenv('MY_LEVEL', '1')",
+        "environment variable MY_LEVEL",
+    ),
+    (
+        "class Names:\n    LEVEL = 'MY_LEVEL'\ndef env():\n    return os.getenv(Names.LEVEL)",
+        "monkeypatch.setenv('MY_LEVEL', '1')",
+        "environment variable MY_LEVEL",
     ),
     ("p.add_argument('-n', '--new-flag')", "'-n --old=3'.split()", "command-line flag -n"),
     ("p.add_argument('-n', '--new-flag')", "shlex.split('-n 3')", "command-line flag -n"),
@@ -210,9 +235,31 @@ fn names_that_base_has_or_that_are_the_test_s_own_are_not_missed() {
         ("p.add_argument('-n')", "print('give it -n or nothing')"),
         ("p.add_argument('--old', dest='items')", "a.items"),
         ("def f():\n    self.sharded_dim = Enum('sharded')", "print('sharded')"),
+        ("class Slim:\n    __slots__ = ('a_b', '__dict__')", "print(p.__dict__)"),
+        ("LEVEL = 'MY_LEVEL'\ndef env(key):\n    return os.environ[key]", "print('MY_LEVEL')"),
     ] {
         assert_eq!(found(code, test, ""), [""; 0], "{code}\n{test}");
     }
+}
+
+#[test]
+fn an_environment_variable_is_followed_to_the_constant_of_another_module_and_one_that_only_moves_is_not_new()
+{
+    let names = "LEVEL = 'MY_LEVEL'\nHOME = 'MY_HOME'\n";
+    let old = BTreeMap::from([("run.py", "import os\nHERE = os.environ['MY_HOME']\n")]);
+    let run =
+        "import os\nimport names\nfrom names import HOME\nHERE = os.environ[HOME], os.getenv(names.LEVEL)\n";
+    let new = BTreeMap::from([("names.py", names), ("run.py", run)]);
+    let read_old = |path: &str| old.get(path).map(|text| (*text).to_owned());
+    let read_new = |path: &str| new.get(path).map(|text| (*text).to_owned());
+    let roots = [".".to_owned()];
+    let (base, golden) = (SourceTree::new(&read_old, &roots), SourceTree::new(&read_new, &roots));
+    let files = ["names.py", "run.py"].map(str::to_owned);
+    let found = added(&base, &golden, &files);
+    let variables = found.iter().filter(|name| name.kind == AddedKind::Name(NameKind::Variable));
+    let told: Vec<(&str, &str, usize)> =
+        variables.map(|name| (name.name.as_str(), name.object.file.as_str(), name.line)).collect();
+    assert_eq!(told, [("MY_LEVEL", "run.py", 4)]);
 }
 
 #[test]
