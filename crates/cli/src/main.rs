@@ -4,6 +4,7 @@ mod cli;
 mod cli_agents;
 mod cli_curate;
 mod cli_env;
+mod cli_gaps;
 mod cli_report;
 mod commands;
 mod draft;

@@ -7,7 +7,7 @@ use infradev_store::RunFolder;
 use infradev_trial::{Twins, calibrate};
 
 use crate::executor::{Ask, Executor, ExecutorError};
-use crate::foreseen::at_key;
+use crate::foreseen::{at_key, refuse_framework};
 use crate::progress::Happening;
 use crate::ready::ReadyTask;
 
@@ -114,9 +114,7 @@ impl Executor {
         let task = &ready.task;
         match &result.fault {
             Some(fault) if fault.kind == FaultKind::Framework => {
-                let key = format!("environments.{}.framework", task.public.spec.environment);
-                let error = at_key(&task.pack_toml(), &key, fault.evidence.clone());
-                Err(error.advise("name modules there that the environment's packages hold").into())
+                Err(refuse_framework(task, fault.evidence.clone()).into())
             }
             Some(fault) => {
                 Err(ExecutorError::GoldenFault { task: task.id().to_string(), world, fault: fault.clone() })

@@ -120,6 +120,14 @@ impl OwnPatches {
             if tests.import_roots.iter().any(|root| self.has_module(tree, root, module)) {
                 continue;
             }
+            if let Some(interpreter) = branch_interpreter(task) {
+                let what = format!(
+                    "{interpreter} has no pytest plugin `{name}`, and the tree no module of that name at the top of {}",
+                    tests.import_roots.join(" or ")
+                );
+                let hint = "install its package for this interpreter, or leave the name out";
+                return Err(FormatError::new("--plugin", None, what).advise(hint).into());
+            }
             let what = format!(
                 "there is no pytest plugin `{name}` in the environment `{}`, and no module of that name in the tree",
                 task.public.spec.environment
@@ -149,13 +157,11 @@ impl OwnPatches {
                 "install pytest for this interpreter"
             };
             let what = format!("{} has no pytest, which runs the official tests", packages_of(task));
-            let pack = task.pack_toml();
-            let error = match (pack.is_file(), &task.public.environment.interpreter) {
-                // A branch is a task without a pack.
-                (false, Some(interpreter)) => {
+            let error = match branch_interpreter(task) {
+                Some(interpreter) => {
                     FormatError::new(interpreter, None, "has no pytest, which runs the tests")
                 }
-                _ => at_key(&pack, &key, what),
+                None => at_key(&task.pack_toml(), &key, what),
             };
             return Err(error.advise(hint).into());
         }
@@ -167,6 +173,24 @@ impl OwnPatches {
         }
         self.check_plugins(task, tree, environment)
     }
+}
+
+/// A module that should be imported before ranks are forked, and is not to be had. `evidence` is what the import said.
+pub(crate) fn refuse_framework(task: &SealedTask, evidence: String) -> FormatError {
+    if let Some(interpreter) = branch_interpreter(task) {
+        let what = format!("{evidence}; it was looked for in the packages of {interpreter}");
+        let hint = "name modules that this interpreter imports from any folder: they are imported before the tree is on the path";
+        return FormatError::new("--preload", None, what).advise(hint);
+    }
+    let key = format!("environments.{}.framework", task.public.spec.environment);
+    let error = at_key(&task.pack_toml(), &key, evidence);
+    error.advise("name modules there that the environment's packages hold")
+}
+
+/// The interpreter of a branch that is tried as a task without a folder: whoever asks for it has written options, not a pack.
+fn branch_interpreter(task: &SealedTask) -> Option<&str> {
+    let interpreter = task.public.environment.interpreter.as_deref();
+    interpreter.filter(|_| !task.pack_toml().is_file())
 }
 
 /// The file of an adversarial patch's diff, below the task's folder.

@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use infradev_model::{Digest, DigestBuilder};
-use infradev_trial::Session;
+use infradev_trial::{Session, TrialError};
 
 use crate::executor::{Executor, ExecutorError};
+use crate::foreseen::refuse_framework;
 use crate::ready::ReadyTask;
 use crate::slot::Slot;
 
@@ -21,7 +22,11 @@ impl Executor {
         let world = ready.task.public.spec.worlds.first().copied().unwrap_or(1);
         let mut spec = self.bare(ready, ready.task.golden.clone(), world, scratch);
         spec.gpus = slot.gpus();
-        Ok((Session::open(spec).await?, slot))
+        let session = Session::open(spec).await.map_err(|error| match error {
+            TrialError::Framework { what } => refuse_framework(&ready.task, what).into(),
+            error => ExecutorError::from(error),
+        })?;
+        Ok((session, slot))
     }
 
     /// Digest of all that decides what a session finds, the variants apart.

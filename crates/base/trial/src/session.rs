@@ -18,7 +18,7 @@ use infradev_store::Sharing;
 use tokio::time::Instant;
 
 use crate::events::Silent;
-use crate::inside::{self, Inside, JudgeProcess, JudgeStartError};
+use crate::inside::{self, Inside, JudgeProcess, JudgeStartError, StartError};
 use crate::judge::JudgeError;
 use crate::launcher::LauncherError;
 use crate::messages::JudgeCase;
@@ -467,7 +467,10 @@ impl Session {
         if self.inside.is_none() {
             let with_probes = !self.spec.task.probes.is_empty();
             let started = inside::start(&self.spec, &self.workspace, with_probes).await;
-            self.inside = Some(started.map_err(|error| machine(&error.to_string()))?);
+            self.inside = Some(started.map_err(|error| match error {
+                StartError::Launcher(LauncherError::Framework(what)) => TrialError::Framework { what },
+                error => machine(&error.to_string()),
+            })?);
             self.variants = 0;
             self.scratch.clear();
         }

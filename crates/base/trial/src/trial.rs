@@ -94,6 +94,12 @@ pub enum TrialError {
         /// What is wrong, naming file and line.
         what: String,
     },
+    /// A module of the framework does not import, in a process that holds nothing of a patch.
+    #[error("{what}")]
+    Framework {
+        /// What the import said, naming the module.
+        what: String,
+    },
     /// Something of the machine, where no record of a trial could say so.
     #[error("{what}")]
     Machine {
@@ -108,7 +114,7 @@ pub enum TrialError {
 impl infradev_model::Classified for TrialError {
     fn class(&self) -> infradev_model::Class {
         match self {
-            TrialError::Task { .. } => infradev_model::Class::BadInput,
+            TrialError::Task { .. } | TrialError::Framework { .. } => infradev_model::Class::BadInput,
             TrialError::Machine { .. } => infradev_model::Class::Fault,
             TrialError::Cancelled => infradev_model::Class::Interrupted,
         }

@@ -10,6 +10,7 @@ use infradev_store::Plan;
 use infradev_synthesize::funnel::{self, ChangeAsk, DraftedChange, FunnelPlan, Mutations, Rule, Told};
 
 use crate::cli::{Global, ProbeGapsArgs};
+use crate::cli_gaps::SUITE_SECONDS;
 use crate::commands::synthesize::{jobs, line};
 use crate::gap_forms;
 use crate::report::{self, Failure};
@@ -36,7 +37,7 @@ pub async fn run(global: &Global, mut args: ProbeGapsArgs) -> Result<ExitCode, F
         worlds: args.world.clone(),
         preload: (!args.preload.is_empty()).then(|| args.preload.clone()),
         plugins: (!args.plugin.is_empty()).then(|| args.plugin.clone()),
-        timeouts: Timeouts { case: args.timeout, trial: 3600.0, ..Timeouts::default() },
+        timeouts: Timeouts { case: args.timeout, trial: SUITE_SECONDS, ..Timeouts::default() },
         memory_mib: args.memory,
     })?;
     let given = match &args.mutants {
@@ -51,8 +52,6 @@ pub async fn run(global: &Global, mut args: ProbeGapsArgs) -> Result<ExitCode, F
         writable(path)?;
     }
     let executor = session.executor()?;
-    let given_bytes = given.as_ref().map_or(&[][..], |(_, bytes)| bytes.as_slice());
-    let run = session.start(&plan(&args, &change, given_bytes))?;
     let ready = change.adapt(executor.ready(Arc::new(change.task.clone())).await?);
     let mutations = match &given {
         Some((path, bytes)) => {
@@ -60,6 +59,8 @@ pub async fn run(global: &Global, mut args: ProbeGapsArgs) -> Result<ExitCode, F
         }
         None => Mutations::of(&ready.task, &ready.tree.path)?,
     };
+    let given_bytes = given.as_ref().map_or(&[][..], |(_, bytes)| bytes.as_slice());
+    let run = session.start(&plan(&args, &change, given_bytes))?;
     let plan = FunnelPlan {
         mutations,
         // A maintainer's tests may know how the code is written.
