@@ -23,7 +23,8 @@ pub fn text(document: &GapsDocument) -> String {
         }
         let _ = writeln!(text, "{:>5}  {}", place(gap), visible(&short(&gap.text, WIDTH)));
         for mutant in &gap.mutants {
-            let _ = writeln!(text, "       {}: {}", mutant.operator.name(), visible(&change(gap, mutant)));
+            let becomes = Becomes::of(gap, mutant).shown(|code| format!("`{code}`"));
+            let _ = writeln!(text, "       {}: {}", mutant.operator.name(), visible(&becomes));
             let _ = writeln!(text, "         unchecked: {} ({})", mutant.promise, reach(mutant));
         }
     }
@@ -78,19 +79,34 @@ fn place(gap: &Gap) -> String {
     if gap.line == 0 { "file".to_string() } else { gap.line.to_string() }
 }
 
-/// What a mutant makes of the line, on one line.
-fn change(gap: &Gap, mutant: &GapMutant) -> String {
-    let line = mutant.becomes.lines().find(|line| !line.trim().is_empty() && line.trim() != gap.text);
-    match (mutant.operator, line) {
-        // Of a file that base has, its text stands there instead.
-        (Operator::TakeBackFile, _) if mutant.promise == Operator::TakeBackFile.promise() => {
-            "the file as it was before".to_string()
-        }
-        (Operator::TakeBackFile, _) => "the file is missing".to_string(),
-        (Operator::TakeBackHunk, Some(line)) => format!("as before: `{}`", short(line.trim(), WIDTH)),
-        (Operator::TakeBackHunk, None) => "without these lines".to_string(),
-        (_, Some(line)) => format!("`{}`", short(line.trim(), WIDTH)),
-        (_, None) => "gone".to_string(),
+/// What a mutant makes of the line: in words, code, or both.
+struct Becomes {
+    words: &'static str,
+    /// On one line, as it stands there.
+    code: Option<String>,
+}
+
+impl Becomes {
+    fn of(gap: &Gap, mutant: &GapMutant) -> Becomes {
+        let line = mutant.becomes.lines().find(|line| !line.trim().is_empty() && line.trim() != gap.text);
+        let code = || line.map(|line| short(line.trim(), WIDTH));
+        let (words, code) = match (mutant.operator, line) {
+            // Of a file that base has, its text stands there instead.
+            (Operator::TakeBackFile, _) if mutant.promise == Operator::TakeBackFile.promise() => {
+                ("the file as it was before", None)
+            }
+            (Operator::TakeBackFile, _) => ("the file is missing", None),
+            (Operator::TakeBackHunk, Some(_)) => ("as before: ", code()),
+            (Operator::TakeBackHunk, None) => ("without these lines", None),
+            (_, Some(_)) => ("", code()),
+            (_, None) => ("gone", None),
+        };
+        Becomes { words, code }
+    }
+
+    /// With its code as a form shows code.
+    fn shown(&self, code: impl Fn(&str) -> String) -> String {
+        format!("{}{}", self.words, self.code.as_deref().map(code).unwrap_or_default())
     }
 }
 
@@ -122,9 +138,7 @@ pub fn markdown(document: &GapsDocument) -> String {
                     0 => format!("{} {}", place(gap), code(&gap.text)),
                     _ => String::new(),
                 };
-                let became = change(gap, mutant);
-                let became =
-                    if became.starts_with('`') { code(became.trim_matches('`')) } else { cell(&became) };
+                let became = Becomes::of(gap, mutant).shown(code);
                 let _ =
                     writeln!(text, "| {line} | {became} | {} ({}) |", cell(&mutant.promise), reach(mutant));
             }
@@ -165,16 +179,11 @@ pub fn sarif(document: &GapsDocument) -> Value {
             rules.entry(name).or_insert_with(|| {
                 json!({
                     "id": name,
-                    "shortDescription": {"text": format!("No test checks that {}", mutant.operator.promise())},
+                    "shortDescription": {"text": plain(&format!("No test checks that {}", mutant.operator.promise()))},
                     "defaultConfiguration": {"level": "warning"},
                 })
             });
-            let message = format!(
-                "No test checks that {}: {} ({}).",
-                mutant.promise,
-                change(gap, mutant).replace('`', "\""),
-                reach(mutant)
-            );
+            let message = message(gap, mutant);
             let mut place = json!({"artifactLocation": {"uri": uri(&gap.file), "uriBaseId": "%SRCROOT%"}});
             if gap.line > 0 {
                 place["region"] = json!({"startLine": gap.line, "endLine": gap.end_line});
@@ -202,6 +211,21 @@ pub fn sarif(document: &GapsDocument) -> Value {
     })
 }
 
+/// A result's text: a sentence that stands for all of it where there is little room, and then the mutant. Code comes last
+/// and without quotes: plain text has no marks of code, and any quote may stand in it.
+fn message(gap: &Gap, mutant: &GapMutant) -> String {
+    let becomes = Becomes::of(gap, mutant);
+    let end = if becomes.code.is_none() { "." } else { "" };
+    let becomes = becomes.shown(|code| code.to_string());
+    plain(&format!("No test checks that {}: {}. The mutant: {becomes}{end}", mutant.promise, reach(mutant)))
+}
+
+/// A plain text message (SARIF 2.1.0, 3.11.3): braces would be placeholders (3.11.5), and brackets before parentheses a link (3.11.6),
+/// for which a literal one has no other spelling.
+fn plain(text: &str) -> String {
+    visible(text).replace('{', "{{").replace('}', "}}").replace("](", "] (")
+}
+
 /// A path as a relative reference: what is neither unreserved nor a slash is percent-encoded.
 fn uri(path: &str) -> String {
     let mut text = String::new();
@@ -226,6 +250,12 @@ mod tests {
     fn code_in_a_cell_keeps_its_backticks_and_bars() {
         assert_eq!(code("a | b"), "`a \\| b`");
         assert_eq!(code("`x`"), "`` `x` ``");
+    }
+
+    #[test]
+    fn a_plain_message_holds_code_as_it_is_but_for_what_would_be_a_placeholder_or_a_link() {
+        assert_eq!(plain("x = f\"{a}`\" + b['c']"), "x = f\"{{a}}`\" + b['c']");
+        assert_eq!(plain("WAYS[name](x) or {}"), "WAYS[name] (x) or {{}}");
     }
 
     #[test]

@@ -54,6 +54,26 @@ fn lines_that_no_test_notices_are_listed_as_text_markdown_and_sarif() {
 }
 
 #[test]
+fn a_sarif_message_holds_the_code_itself_but_for_placeholders_and_links() {
+    let branch = rebate();
+    branch.write(
+        "src/shop/price.py",
+        "def total(items):\n    names = {\"`\": sum, \"n\": 1}\n    return {\"`\": sum, \"n\": 1}[\"`\"](items)\n",
+    );
+    branch.write(
+        "tests/test_price.py",
+        "from shop.price import total\n\n\ndef test_total():\n    assert total([3]) == 3\n",
+    );
+    branch.gaps(&["--sarif", "gaps.sarif"]).exits(0);
+    let sarif: serde_json::Value = serde_json::from_str(&branch.ground.read("gaps.sarif")).unwrap();
+    let results = sarif["runs"][0]["results"].as_array().unwrap();
+    let messages: Vec<&str> =
+        results.iter().map(|result| result["message"]["text"].as_str().unwrap()).collect();
+    let ends = "1 test runs it and passes. The mutant: return {{\"`\": sum, \"n\": 2}}[\"`\"] (items)";
+    assert!(messages.iter().any(|message| message.ends_with(ends)), "{messages:#?}");
+}
+
+#[test]
 fn a_gap_at_the_end_of_a_file_stands_on_a_line_that_it_has() {
     let branch = rebate();
     branch.write("src/shop/price.py", "def total(items):\n    return sum(items)\n\n\nRATE = 1\n");
@@ -170,6 +190,22 @@ fn what_cannot_be_tried_is_said_with_what_to_do() {
         }
     }
     assert!(!branch.ground.path().join("home/runs").exists(), "nothing was begun");
+    for (option, module) in [("--preload", "nosuch"), ("--preload", "shop.price"), ("--plugin", "nosuch")] {
+        let said = branch.gaps(&[option, module]).exits(4);
+        let mine = format!("error: {option}: ");
+        assert!(said.err.starts_with(&mine) && said.err.contains(module), "{}", said.err);
+        assert!(said.err.contains(branch.python.to_str().unwrap()), "where it was looked for: {}", said.err);
+        assert!(!said.err.contains(".toml"), "{}", said.err);
+    }
+    for option in ["--base=", "--head=", "--preload=", "--plugin="] {
+        let said = branch.gaps(&[option]).exits(2);
+        let told = format!("a value is required for '{option}");
+        assert!(said.err.contains(told.trim_end_matches('=')), "{}", said.err);
+    }
+    for seconds in ["0", "-1", "nan", "inf", "4000", "soon"] {
+        let said = branch.gaps(&[&format!("--timeout={seconds}")]).exits(2);
+        assert!(said.err.contains("a number of seconds, 0.1 at least and 3600 at most"), "{}", said.err);
+    }
     let said = branch.gaps(&["--base", "nowhere"]).exits(4);
     assert!(said.err.contains("nowhere"), "{}", said.err);
     let said = branch.ground.infradev(&["probe-gaps", "--repo", "shop", "--python", "no/python"]).exits(4);
