@@ -87,16 +87,15 @@ fn a_second_round_mends_what_the_report_on_the_first_one_says_and_the_task_is_ac
     assert_eq!(document["accepted"], true, "{document:#}");
     let rounds = document["rounds"].as_array().unwrap();
     assert_eq!(rounds.len(), 2);
-    assert!(
-        rounds[0]["report"].as_str().unwrap().contains("does not stand in golden's"),
-        "{}",
-        rounds[0]["report"]
-    );
+    let told = rounds[0]["report"].as_str().unwrap();
+    let dropped = "- the adversary wrote task/adversarial/large-numbers.toml: is dropped, since it cannot be made: \
+                   task/adversarial/large-numbers.toml:";
+    assert!(told.contains(dropped) && told.contains("does not stand in golden's"), "{told}");
     let written = |round: usize, step: usize| {
         let written = rounds[round]["steps"][step]["written"].as_object().unwrap();
         written.keys().cloned().collect::<Vec<_>>()
     };
-    assert_eq!(written(0, 0), ["adversarial/large-numbers.toml"]);
+    assert_eq!((written(0, 0), written(1, 0)), (vec![], vec!["adversarial/large-numbers.toml".to_owned()]));
     assert_eq!(written(0, 1), ["probes/judge_model.py", "probes/observe_model.py"]);
     assert_eq!((written(0, 2), written(1, 1)), (vec![], vec![]));
     let mut after = files_below(&ground.path().join("pack/tasks/triple"));
@@ -107,6 +106,83 @@ fn a_second_round_mends_what_the_report_on_the_first_one_says_and_the_task_is_ac
     let prompt = rounds[0]["steps"][0]["folder"].as_str().unwrap();
     let prompt = std::fs::read_to_string(kept.join(prompt).join("prompt.md")).unwrap();
     assert!(prompt.starts_with("# adversary: Add triple\n"), "{prompt}");
+}
+
+/// Writes all that is right at once, and beside it patches that cannot be made.
+const BESIDES: &str = r#"
+import os, pathlib, sys
+
+role = sys.stdin.read().split()[1].rstrip(":")
+task = pathlib.Path("task")
+kept = pathlib.Path(os.path.dirname(__file__))
+if role == "adversary":
+    folder = task / "adversarial"
+    folder.mkdir(exist_ok=True)
+    (folder / "large-numbers.toml").write_text((kept / "large-numbers.toml").read_text())
+    head = 'schema = 1\npromise = "p"\n'
+    (folder / "untouched.toml").write_text(head + 'take_back = ["toy/__init__.py"]\n')
+    (folder / "stale.toml").write_text(head + 'patch = "stale.patch"\non = "base"\n')
+    (folder / "stale.patch").write_text(
+        "--- a/toy/model.py\n+++ b/toy/model.py\n@@ -1,2 +1,2 @@\n def double(x):\n-    return 7 * x\n+    return 8 * x\n"
+    )
+    (folder / "none.toml").write_text(head + 'patch = "none.patch"\non = "base"\n')
+    (folder / "none.patch").write_text("no diff\n")
+elif role == "prober":
+    (task / "probes").mkdir()
+    for name in ("judge_model.py", "observe_model.py"):
+        (task / "probes" / name).write_text((kept / name).read_text())
+"#;
+
+#[test]
+fn an_adversarial_patch_that_cannot_be_made_costs_itself_and_not_its_round() {
+    let ground = Ground::new();
+    bare(&ground, BESIDES);
+    let document = ground.infradev(&[&SYNTHESIZE[..], &["--rounds", "1"]].concat()).exits(0).json();
+    assert_eq!(document["accepted"], true, "{document:#}");
+    let step = &document["rounds"][0]["steps"][0];
+    let written: Vec<&String> = step["written"].as_object().unwrap().keys().collect();
+    assert_eq!(written, ["adversarial/large-numbers.toml"]);
+    let report = document["rounds"][0]["report"].as_str().unwrap();
+    let lines: Vec<&str> = report.lines().filter(|line| line.contains("is dropped, since")).collect();
+    insta::assert_snapshot!("dropped", lines.join("\n"));
+}
+
+/// Says in its log that it ran the same command six times, and writes nothing.
+const CIRCLE: &str = r#"
+schema = 1
+name = "circle"
+version = "1"
+
+[run]
+command = ["python3", "-c", '''
+import json
+said = [{"type": "turn.started"}]
+for number in range(6):
+    item = {"id": str(number), "type": "command_execution", "command": "ls", "exit_code": 0, "status": "completed"}
+    said.append({"type": "item.completed", "item": item})
+said.append({"type": "turn.completed", "usage": {"input_tokens": 1, "output_tokens": 1}})
+for event in said:
+    print(json.dumps(event))
+''']
+prompt = "stdin"
+output = "codex-jsonl"
+"#;
+
+#[test]
+fn an_agent_that_goes_round_in_a_circle_is_told_so_with_what_it_did() {
+    let ground = Ground::new();
+    bare(&ground, "");
+    ground.write("circle.toml", CIRCLE);
+    let args =
+        ["synthesize", "pack/tasks/triple", "--agent", "circle.toml", "--rounds", "1", "--quiet", "--json"];
+    let document = ground.infradev(&args).exits(1).json();
+    let step = &document["rounds"][0]["steps"][0];
+    assert_eq!((&step["ending"], &step["repeated"]["times"]), (&json!("finished"), &json!(6)), "{step:#}");
+    let report = document["rounds"][0]["report"].as_str().unwrap();
+    let circle =
+        "- the adversary went round in a circle: 6 times in a row command_execution {\"command\":\"ls\"";
+    assert!(report.contains(circle), "{report}");
+    assert!(report.contains("- the adversary changed none of its files"), "{report}");
 }
 
 #[test]
@@ -180,6 +256,9 @@ fn an_agent_that_never_ends_is_ended_and_the_time_of_all_steps_bounds_the_rounds
         .map(|step| step["ending"].as_str().unwrap())
         .collect();
     assert_eq!(endings, ["timed_out"; 9], "three rounds of three roles");
+    let report = document["rounds"][0]["report"].as_str().unwrap();
+    let over = "- the prober was ended, since its time was over (after 1 s); it changed none of its files\n";
+    assert!(report.contains(over), "{report}");
     let refused = ground.infradev(&[&SYNTHESIZE[..], &limits[2..]].concat());
     assert_eq!(refused.code, 2, "no time at all is no plan: {}", refused.err);
 }
@@ -202,6 +281,9 @@ fn steps_that_are_done_are_not_made_again() {
     let other = ground.infradev(&[&SYNTHESIZE[..], &["--rounds", "1"]].concat()).exits(1).json();
     assert_ne!(other["run"], first["run"], "an agent that was changed is another one");
     assert_eq!(other["rounds"][0]["steps"][0]["ending"], "agent_crashed");
+    let report = other["rounds"][0]["report"].as_str().unwrap();
+    let crashed = "- the adversary crashed (it ended with exit status 1); it changed none of its files\n";
+    assert!(report.contains(crashed), "{report}");
 }
 
 /// By role: the adversary leaves a link where its folder was, to what its sandbox does not show; the prober a file; the

@@ -149,6 +149,16 @@ impl<'a> GoldenChange<'a> {
         Ok(())
     }
 
+    /// A fresh copy of base's files, to be changed.
+    pub(crate) fn of_base(&self) -> Result<Derivation, DeriveError> {
+        Derivation::of(self, &self.base_files())
+    }
+
+    /// The folder in which the task's own files are named.
+    pub(crate) fn task_folder(&self) -> &Path {
+        &self.task.folder
+    }
+
     /// A fresh copy of golden's files, to be changed.
     pub(crate) fn fresh(&self) -> Result<Derivation, DeriveError> {
         Derivation::of(self, &self.golden_files())
@@ -201,7 +211,7 @@ impl<'a> GoldenChange<'a> {
         let work = match &patch {
             None => self.fresh()?,
             Some(patch) => {
-                let work = Derivation::of(self, &self.base_files())?;
+                let work = self.of_base()?;
                 applied(patch, &work.work())?.map_err(wrong)?;
                 work
             }
@@ -330,7 +340,7 @@ impl Derivation {
     }
 
     /// Brings in a file of base that golden leaves alone.
-    fn bring(&self, relative: &Path) -> Result<(), DeriveError> {
+    pub(crate) fn bring(&self, relative: &Path) -> Result<(), DeriveError> {
         let (old, work) = (self.old().join(relative), self.work().join(relative));
         if !old.exists() && !work.exists() {
             for target in [&old, &work] {
@@ -357,7 +367,7 @@ fn not_applied(why: &str) -> String {
 }
 
 /// Applies a patch; the inner error is the patch's own.
-fn applied(patch: &Patch, into: &Path) -> Result<Result<(), String>, DeriveError> {
+pub(crate) fn applied(patch: &Patch, into: &Path) -> Result<Result<(), String>, DeriveError> {
     match apply(patch, into) {
         Ok(_) => Ok(Ok(())),
         Err(ApplyError::Io { path, source, .. }) => Err(at(&into.join(path))(source)),

@@ -5,6 +5,7 @@
 
 mod calibration;
 mod contract;
+mod derivable;
 mod derived;
 mod environment_words;
 mod executor;

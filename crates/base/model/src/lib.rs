@@ -87,7 +87,7 @@ pub use readings::{
     Likeness, LikenessCount, OwnTestCount, OwnTests, Reached, ResourceChecks, Tried, TriedCount,
 };
 pub use reference::{REFERENCE_SCHEMA, TaskReference};
-pub use rounds::{AgentRole, Ignored, ROUNDS_SCHEMA, Round, RoundsDocument, Step};
+pub use rounds::{AgentRole, Ignored, ROUNDS_SCHEMA, Repeated, Round, RoundsDocument, Step};
 pub use run::{RUN_SCHEMA, Run};
 pub use schemas::schemas;
 pub use shards::ShardError;

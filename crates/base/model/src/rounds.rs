@@ -59,6 +59,15 @@ pub struct Ignored {
     pub why: String,
 }
 
+/// What an agent did again and again: the same call of a tool, or the same few in turn, with nothing between.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Repeated {
+    /// The call: tool and arguments, shortened; of several, all in turn.
+    pub call: String,
+    /// How often it was made in a row.
+    pub times: u32,
+}
+
 /// One step: an agent in one role.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Step {
@@ -69,6 +78,9 @@ pub struct Step {
     /// What showed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
+    /// What it did five times or more in a row, where its log tells its calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeated: Option<Repeated>,
     /// Files of the task that it wrote, with their text; `null` where it removed one.
     pub written: BTreeMap<String, Option<String>>,
     /// What it wrote elsewhere.

@@ -33,5 +33,5 @@ pub use run::{RunFolder, Staging};
 pub use runs::{Plan, RunEvent, RunView, Runs, in_use};
 pub use scratch::Scratch;
 pub use stamp::utc_time;
-pub use task::{last_acceptance, save_acceptance, with_parts};
+pub use task::{last_acceptance, load_adversarial, save_acceptance, with_parts};
 pub use trees::{Made, Sharing, Tree, Trees, folder_digest};

@@ -180,7 +180,11 @@ fn load_probes(folder: &Path) -> Result<BTreeMap<String, Vec<u8>>, StoreError> {
     Ok(probes)
 }
 
-fn load_adversarial(folder: &Path) -> Result<Vec<Adversarial>, StoreError> {
+/// The adversarial patches of a task's folder `adversarial`; none where there is no such folder.
+///
+/// # Errors
+/// A file that is not as it should be, or belongs to none.
+pub fn load_adversarial(folder: &Path) -> Result<Vec<Adversarial>, StoreError> {
     let files = files_in(folder)?;
     let mut adversarial = Vec::new();
     let mut used = Vec::new();

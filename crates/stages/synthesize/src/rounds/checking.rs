@@ -1,10 +1,13 @@
 //! What an agent wrote, looked at file by file: one that could not be read as what it is called costs itself, not the round.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
-use infradev_model::{AdversarialSpec, Ignored, is_name};
+use infradev_executor::GoldenChange;
+use infradev_model::{AdversarialSpec, Class, Classified, Ignored, SealedTask, is_name};
+use infradev_store::load_adversarial;
 
-use super::Draft;
+use super::{Draft, RoundsError};
 
 /// The folder of adversarial patches.
 const ADVERSARIAL: &str = "adversarial/";
@@ -35,6 +38,60 @@ pub(super) fn drop_malformed(draft: &Draft, written: &mut BTreeMap<String, Optio
         ignored.push(Ignored { path: format!("task/{path}"), why });
     }
     ignored
+}
+
+/// Drops adversarial patches that cannot be made of golden, or that base does not take: one of them would keep all others from being
+/// tried. What the draft had in their place stays.
+pub(super) fn drop_underivable(
+    draft: &Draft,
+    written: &mut BTreeMap<String, Option<String>>,
+    task: &SealedTask,
+    tree: &Path,
+) -> Result<Vec<Ignored>, RoundsError> {
+    let mut ignored = Vec::new();
+    if !written.keys().any(|path| path.starts_with(ADVERSARIAL)) {
+        return Ok(ignored);
+    }
+    let place = tempfile::tempdir().map_err(RoundsError::io(tempfile::env::temp_dir()))?;
+    let laid = SealedTask { folder: place.path().to_owned(), ..task.clone() };
+    let change = GoldenChange::on(&laid, tree)?;
+    while let Some(file) = underivable(draft, written, &change, place.path())? {
+        ignored.push(file);
+    }
+    Ok(ignored)
+}
+
+/// Takes the first of those written that cannot be derived out of them, and says why.
+fn underivable(
+    draft: &Draft,
+    written: &mut BTreeMap<String, Option<String>>,
+    change: &GoldenChange<'_>,
+    place: &Path,
+) -> Result<Option<Ignored>, RoundsError> {
+    let mut after = draft.clone();
+    after.take_files(written);
+    after.write_into(place)?;
+    // What the draft itself has wrong is not the agent's.
+    let Ok(all) = load_adversarial(&place.join(ADVERSARIAL)) else { return Ok(None) };
+    for adversarial in &all {
+        let description = format!("{ADVERSARIAL}{}.toml", adversarial.name);
+        let diff = adversarial.spec.patch.as_ref().map(|name| format!("{ADVERSARIAL}{name}"));
+        let files = || std::iter::once(&description).chain(&diff);
+        let Some(named) = files().find(|file| written.contains_key(*file)) else { continue };
+        let Err(error) = change.check_adversarial(adversarial) else { continue };
+        if error.class() != Class::BadInput {
+            return Err(error.into());
+        }
+        let why = error.to_string().replace(&format!("{}/", place.display()), "task/");
+        let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
+        let why = format!("is dropped, since it cannot be made: {why}{hint}");
+        let path = format!("task/{named}");
+        files().for_each(|file| {
+            written.remove(file);
+        });
+        return Ok(Some(Ignored { path, why }));
+    }
+    Ok(None)
 }
 
 /// The first file of those written that is wrong, with why.

@@ -12,7 +12,8 @@ use infradev_patch::{Patch, apply};
 use infradev_sandbox::Limits;
 use infradev_store::{RunEvent, RunFolder};
 
-use super::checking::{drop_malformed, misnamed, shown};
+use super::checking::{drop_malformed, drop_underivable, misnamed, shown};
+use super::looping::repeated;
 use super::{Budget, Draft, RoundsError, RoundsPlan, instructions};
 
 /// Bytes of one file that an agent may write.
@@ -71,12 +72,15 @@ impl Desk<'_> {
         let end =
             infradev_agent::run(self.run_spec(&prompt, &workspace, &scratch, &kept, slot.gpus(), budget))
                 .await?;
-        let (written, mut ignored) = taken(self.role, draft, &workspace.join("task"));
+        let (mut written, mut ignored) = taken(self.role, draft, &workspace.join("task"));
+        let (task, tree) = (&self.ready.task, &self.ready.tree.path);
+        ignored.extend(drop_underivable(draft, &mut written, task, tree)?);
         ignored.extend(beside(&workspace));
         let step = Step {
             role: self.role,
             ending: end.ending,
             detail: end.detail,
+            repeated: repeated(&kept.join("trajectory.json")),
             written,
             ignored,
             metered: end.metered,
@@ -328,6 +332,9 @@ fn summary(step: &Step) -> String {
     let mut said = step.ending.word().replace('_', " ");
     if let Some(detail) = &step.detail {
         said = format!("{said}: {}", detail.lines().next().unwrap_or_default());
+    }
+    if let Some(repeated) = &step.repeated {
+        said = format!("{said}; it made the same call {} times in a row", repeated.times);
     }
     match step.written.len() {
         0 => format!("{said}; wrote nothing"),

@@ -51,7 +51,12 @@ impl Draft {
 
     /// Takes over what a step wrote.
     pub fn take(&mut self, step: &Step) {
-        for (path, text) in &step.written {
+        self.take_files(&step.written);
+    }
+
+    /// Takes over files: their texts, or none of one that is removed.
+    pub(super) fn take_files(&mut self, written: &BTreeMap<String, Option<String>>) {
+        for (path, text) in written {
             match text {
                 Some(text) => self.files.insert(path.clone(), text.clone()),
                 None => self.files.remove(path),

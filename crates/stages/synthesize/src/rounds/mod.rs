@@ -10,6 +10,7 @@ mod checking;
 mod desk;
 mod draft;
 mod instructions;
+mod looping;
 mod report;
 
 use std::path::PathBuf;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use infradev_agent::{AgentError, Endpoint, Installed};
-use infradev_executor::{Executor, ExecutorError, ReadyTask};
+use infradev_executor::{DeriveError, Executor, ExecutorError, ReadyTask};
 use infradev_git::GitError;
 use infradev_model::{
     Acceptance, AgentRole, AgentUsed, Class, Classified, Ending, ROUNDS_SCHEMA, Round, RoundsDocument,
@@ -63,6 +64,8 @@ pub enum RoundsError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Git(#[from] GitError),
+    #[error(transparent)]
+    Derive(#[from] DeriveError),
     #[error("task {task}: golden.patch and official.patch do not apply to base: {why}")]
     Golden { task: String, why: String },
     #[error("the {role} of round {round} could not work: {why}", role = role.word())]
@@ -87,6 +90,7 @@ impl Classified for RoundsError {
             RoundsError::Agent(error) => error.class(),
             RoundsError::Store(error) => error.class(),
             RoundsError::Git(error) => error.class(),
+            RoundsError::Derive(error) => error.class(),
             RoundsError::Golden { .. } => Class::BadInput,
             RoundsError::Unreachable { .. } | RoundsError::Io { .. } => Class::Fault,
             RoundsError::Acceptance { class, .. } => *class,
@@ -99,6 +103,7 @@ impl Classified for RoundsError {
             RoundsError::Agent(error) => error.hint(),
             RoundsError::Store(error) => error.hint(),
             RoundsError::Git(error) => error.hint(),
+            RoundsError::Derive(error) => error.hint(),
             RoundsError::Unreachable { .. } => {
                 Some("check --base-url and the key; the same command goes on with this step".to_string())
             }

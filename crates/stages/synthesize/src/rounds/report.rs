@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
-use infradev_model::{Acceptance, AgentRole, Round, Word};
+use infradev_model::{Acceptance, AgentRole, Ending, Round, Step, Word};
 
 use super::Draft;
+use super::checking::shown;
 
 /// Lines of one kind in a report.
 const LINES: usize = 60;
@@ -88,15 +89,38 @@ fn steps(text: &mut String, round: &Round) {
     let mut odd = Vec::new();
     for step in &round.steps {
         let who = step.role.word();
-        if step.written.is_empty() {
-            odd.push(format!("the {who} changed none of its files"));
+        let nothing = step.written.is_empty();
+        match ended(step) {
+            Some(how) if nothing => odd.push(format!("the {who} {how}; it changed none of its files")),
+            Some(how) => odd.push(format!("the {who} {how}; what it had written by then counts")),
+            None if nothing => odd.push(format!("the {who} changed none of its files")),
+            None => {}
         }
+        odd.extend(step.repeated.as_ref().map(|repeated| {
+            format!("the {who} went round in a circle: {} times in a row {}", repeated.times, repeated.call)
+        }));
         odd.extend(step.ignored.iter().map(|file| format!("the {who} wrote {}: {}", file.path, file.why)));
     }
     if !odd.is_empty() {
         let _ = writeln!(text, "\n## The steps");
         list(text, odd.into_iter());
     }
+}
+
+/// How an agent ended that did not say that it is done.
+fn ended(step: &Step) -> Option<String> {
+    let how = match step.ending {
+        Ending::Finished => return None,
+        Ending::TimedOut => "was ended, since its time was over",
+        Ending::Budget => "was ended, since its tokens were used up",
+        Ending::DiskBudget => "was ended, since it put more on the disk than it may",
+        Ending::AgentCrashed => "crashed",
+        Ending::Refused => "did nothing: the model refused, or the prompt could not be given",
+        Ending::EndpointUnreachable => "did not reach its model",
+    };
+    let detail = step.detail.as_deref().and_then(|detail| detail.lines().next());
+    let detail = detail.map(|line| format!(" ({})", shown(line))).unwrap_or_default();
+    Some(format!("{how}{detail}"))
 }
 
 fn list(text: &mut String, lines: impl Iterator<Item = String>) {
