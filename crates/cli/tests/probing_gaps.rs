@@ -194,7 +194,7 @@ fn what_cannot_be_tried_is_said_with_what_to_do() {
         let said = branch.gaps(&[option, module]).exits(4);
         let mine = format!("error: {option}: ");
         assert!(said.err.starts_with(&mine) && said.err.contains(module), "{}", said.err);
-        assert!(said.err.contains(branch.python.to_str().unwrap()), "where it was looked for: {}", said.err);
+        assert!(said.err.contains("/bin/python"), "where it was looked for: {}", said.err);
         assert!(!said.err.contains(".toml"), "{}", said.err);
     }
     for option in ["--base=", "--head=", "--preload=", "--plugin="] {
