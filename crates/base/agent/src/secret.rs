@@ -1,7 +1,10 @@
-//! A key: shown by nobody, and struck out of what an endpoint says of it.
+//! A key: shown by nobody, and struck out of what an endpoint says of it, as it is and in base64.
 
 use std::ffi::OsString;
+use std::sync::Arc;
 
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use hyper::header::HeaderValue;
 
@@ -27,7 +30,11 @@ impl std::fmt::Debug for GivenKey {
 
 /// A key that a header may hold.
 #[derive(Clone)]
-pub(crate) struct Secret(String);
+pub(crate) struct Secret {
+    text: String,
+    /// What is struck out; nothing of a key that is too short.
+    forms: Arc<[Vec<u8>]>,
+}
 
 impl TryFrom<GivenKey> for Secret {
     type Error = AgentError;
@@ -35,7 +42,7 @@ impl TryFrom<GivenKey> for Secret {
     fn try_from(key: GivenKey) -> Result<Secret, AgentError> {
         let what = match key.text.into_string() {
             Ok(text) => match flaw(&text) {
-                None => return Ok(Secret(text)),
+                None => return Ok(Secret { forms: forms(text.as_bytes()).into(), text }),
                 Some(what) => what,
             },
             Err(_) => "it is no UTF-8".to_owned(),
@@ -65,34 +72,57 @@ impl std::fmt::Debug for Secret {
 impl Secret {
     /// As a header's value, after `before`.
     pub(crate) fn header(&self, before: &str) -> Option<HeaderValue> {
-        let mut value = HeaderValue::from_str(&format!("{before}{}", self.0)).ok()?;
+        let mut value = HeaderValue::from_str(&format!("{before}{}", self.text)).ok()?;
         value.set_sensitive(true);
         Some(value)
     }
 
-    fn bytes(&self) -> Option<&[u8]> {
-        Some(self.0.as_bytes()).filter(|key| key.len() >= SHORTEST)
+    /// Text without it: as many asterisks. None where it does not stand in it.
+    pub(crate) fn struck(&self, text: &[u8]) -> Option<Vec<u8>> {
+        let (mut struck, mut at) = (None, 0);
+        while at < text.len() {
+            let rest = &text[at..];
+            let form = self.forms.iter().find(|form| form[0] == rest[0] && rest.starts_with(form));
+            match form.map(Vec::len) {
+                Some(length) => {
+                    struck.get_or_insert_with(|| text.to_vec())[at..at + length].fill(b'*');
+                    at += length;
+                }
+                None => at += 1,
+            }
+        }
+        struck
     }
 
-    /// Text without it: as many asterisks.
-    pub(crate) fn struck(&self, text: &[u8]) -> Option<Vec<u8>> {
-        let key = self.bytes()?;
-        let mut places = places(text, key).peekable();
-        places.peek()?;
-        let mut struck = text.to_vec();
-        places.for_each(|at| struck[at..at + key.len()].fill(b'*'));
-        Some(struck)
+    /// How much of a text's end may be its beginning.
+    fn begun(&self, text: &[u8]) -> usize {
+        let longest = self.forms.iter().map(Vec::len).max().unwrap_or(1);
+        let may = |length: &usize| {
+            let end = &text[text.len() - length..];
+            self.forms.iter().any(|form| form.len() > *length && form.starts_with(end))
+        };
+        (1..longest.min(text.len() + 1)).rev().find(may).unwrap_or(0)
     }
 }
 
-/// Where a text holds a key, from left to right.
-fn places<'a>(text: &'a [u8], key: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
-    let mut next = 0;
-    std::iter::from_fn(move || {
-        let at = text.get(next..)?.windows(key.len()).position(|part| part == key)? + next;
-        next = at + key.len();
-        Some(at)
-    })
+/// A key as it is, and what of it stands in base64 of any text that holds it: where it begins at any of three places within a group,
+/// and in either alphabet. Letters that its neighbours have a part in are left out.
+fn forms(key: &[u8]) -> Vec<Vec<u8>> {
+    if key.len() < SHORTEST {
+        return Vec::new();
+    }
+    let mut forms = vec![key.to_vec()];
+    for before in 0..3 {
+        let text = [&vec![0; before], key].concat();
+        let (first, last) = ((8 * before).div_ceil(6), 8 * text.len() / 6);
+        for alphabet in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
+            let form = alphabet.encode(&text).as_bytes()[first..last].to_vec();
+            if !forms.contains(&form) {
+                forms.push(form);
+            }
+        }
+    }
+    forms
 }
 
 /// Strikes a key out of bytes that come in pieces. What may be its beginning is held back until more is known; the length stays.
@@ -103,21 +133,18 @@ pub(crate) struct Strike {
 
 impl Strike {
     pub(crate) fn new(key: Option<&Secret>) -> Strike {
-        Strike { key: key.filter(|key| key.bytes().is_some()).cloned(), held: Vec::new() }
+        Strike { key: key.filter(|key| !key.forms.is_empty()).cloned(), held: Vec::new() }
     }
 
     /// What may pass of all that came by now.
     pub(crate) fn feed(&mut self, bytes: Bytes) -> Bytes {
         let Some(secret) = &self.key else { return bytes };
-        let key = secret.0.as_bytes();
         let whole = match self.held.is_empty() {
             true => bytes,
             false => Bytes::from([std::mem::take(&mut self.held).as_slice(), &bytes].concat()),
         };
         let mut whole = secret.struck(&whole).map_or(whole, Bytes::from);
-        let most = whole.len().min(key.len() - 1);
-        let begins = (1..=most).rev().find(|length| whole.ends_with(&key[..*length]));
-        self.held = whole.split_off(whole.len() - begins.unwrap_or(0)).to_vec();
+        self.held = whole.split_off(whole.len() - secret.begun(&whole)).to_vec();
         whole
     }
 
@@ -169,6 +196,31 @@ mod tests {
                 pieces.flat_map(|part| strike.feed(Bytes::copy_from_slice(part))).collect();
             passed.extend(strike.rest());
             assert_eq!(String::from_utf8(passed).unwrap(), struck, "{step}");
+        }
+    }
+
+    #[test]
+    fn a_key_in_base64_is_struck_out_wherever_it_begins_and_the_pieces_are_cut() {
+        // Letters of which the two alphabets make different ones.
+        for key in [KEY, "~~~???>>>~~~???>>>"] {
+            let secret = secret(key).unwrap();
+            for (before, after) in [("", ""), ("a", "z"), ("ab", "yz"), ("abc", ""), ("Bearer ", "\n")] {
+                for alphabet in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
+                    let said = alphabet.encode(format!("{before}{key}{after}"));
+                    for step in 1..=said.len() {
+                        let mut strike = Strike::new(Some(&secret));
+                        let pieces = said.as_bytes().chunks(step);
+                        let mut passed: Vec<u8> =
+                            pieces.flat_map(|part| strike.feed(Bytes::copy_from_slice(part))).collect();
+                        passed.extend(strike.rest());
+                        let passed = String::from_utf8(passed).unwrap();
+                        assert_eq!(passed.len(), said.len());
+                        let left = passed.chars().filter(|c| *c != '*').count();
+                        let around = (before.len() + after.len()) * 8 / 6 + 4;
+                        assert!(left <= around, "{said}: {passed}");
+                    }
+                }
+            }
         }
     }
 
