@@ -134,3 +134,22 @@ fn an_endpoint_that_tells_no_tokens_is_charged_by_bytes_and_the_budget_ends_the_
     assert_eq!(record["detail"], detail);
     assert_eq!(model.asked().len(), 2);
 }
+
+#[test]
+fn an_endpoint_that_does_not_take_the_question_for_usage_answers_all_the_same_and_is_charged_by_bytes() {
+    let ground = ground();
+    let model = Model::playing(&ground, &json!([{"done": "ok", "untaken": "stream_options"}]));
+    let body = json!({"model": "m", "messages": [], "stream": true});
+    let ask = json!({"path": "/v1/chat/completions", "body": body});
+    // One after the other: the second attempt asks an endpoint that is known by then.
+    let record = asks(&ground, &model, &json!([ask, ask]), &["-k", "2", "--jobs", "1"]);
+    assert_eq!(record["ending"], "finished", "{record:#}");
+    let metered = &record["metered"];
+    assert_eq!((&metered["requests"], &metered["failed"]), (&json!(2), &json!(0)), "{record:#}");
+    assert_eq!(metered["unmetered"], 2, "{record:#}");
+    assert!(metered["estimated"].as_u64().unwrap() > 0, "{record:#}");
+    let asked: Vec<Value> = model.asked().into_iter().map(|request| request["body"].clone()).collect();
+    let ours =
+        json!({"model": "m", "messages": [], "stream": true, "stream_options": {"include_usage": true}});
+    assert_eq!(asked, [ours, body.clone(), body.clone(), body.clone(), body]);
+}

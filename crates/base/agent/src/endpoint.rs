@@ -8,16 +8,18 @@ use crate::error::AgentError;
 use crate::proxy::PORT;
 use crate::routes::{Route, Unrouted, route};
 use crate::secret::{GivenKey, Secret};
+use crate::usage::Taken;
 
 const CONNECT: Duration = Duration::from_secs(30);
 /// Connections to it that are kept for what is asked next.
 const IDLE: usize = 8;
 
-/// A model's endpoint.
+/// A model's endpoint. Copies of it share what is learnt of it.
 #[derive(Clone)]
 pub struct Endpoint {
     url: reqwest::Url,
     key: Option<Secret>,
+    taken: Taken,
 }
 
 impl std::fmt::Debug for Endpoint {
@@ -43,7 +45,7 @@ impl Endpoint {
         if !parsed.username().is_empty() || parsed.password().is_some() {
             return Err(wrong("a key goes into a variable, not into the url"));
         }
-        Ok(Endpoint { url: parsed, key: key.map(Secret::try_from).transpose()? })
+        Ok(Endpoint { url: parsed, key: key.map(Secret::try_from).transpose()?, taken: Taken::default() })
     }
 
     /// As it may be shown.
@@ -79,6 +81,11 @@ impl Endpoint {
     /// What opens it.
     pub(crate) fn key(&self) -> Option<&Secret> {
         self.key.as_ref()
+    }
+
+    /// What is known of its streams.
+    pub(crate) fn taken(&self) -> &Taken {
+        &self.taken
     }
 
     fn is_local(&self) -> bool {

@@ -32,9 +32,10 @@ use crate::headers::sent_on;
 use crate::models::Models;
 use crate::pass::pass;
 use crate::queries::permitted;
-use crate::request::{Asked, Bodies, Refused, looked_through};
+use crate::request::{Bodies, Looked, Refused, looked_through};
 use crate::routes::{Route, Unrouted};
 use crate::tally::{Answer, Tally};
+use crate::usage::Asking;
 
 /// Where the agent finds the proxy in its sandbox.
 pub const PORT: u16 = 8472;
@@ -208,31 +209,35 @@ impl Work {
         }
         let (parts, body) = request.into_parts();
         // What is held of it is given up when the endpoint has it: its answer has begun then.
-        let asked = match self.asked(route, &parts, body).await {
+        let asked = match self.asked(endpoint, route, &parts, body).await {
             Ok(asked) => asked,
             Err(Refused { method: kind, target, status, what }) => {
                 self.tally.lookup(kind.unwrap_or(method.as_str()), &target, status.as_u16());
                 return refusal(status, &what);
             }
         };
-        let (body, model, held) =
-            asked.map_or((None, None, None), |asked| (Some(asked.body), asked.model, Some(asked.held)));
-        let bytes = body.as_ref().map_or(0, |body| body.len() as u64);
+        let (looked, held) = asked.unzip();
+        let bytes = looked.as_ref().map_or(0, |looked| looked.body.len() as u64);
+        let model = looked.as_ref().and_then(|looked| looked.model.clone());
         let answer =
             Answer::begin(Arc::clone(&self.tally), method.as_str(), &path, route.wire(), model, bytes);
         let (mut headers, left_out) = sent_on(&parts.headers, endpoint.key());
         left_out.iter().for_each(|name| self.tally.lookup("header", name, 403));
         others.iter().for_each(|name| self.tally.lookup("query", name, 403));
-        if body.is_some() {
+        if looked.is_some() {
             // The value is ours by now, whatever the agent said of its own.
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }
         let asked = self.client.request(parts.method, url).headers(headers);
-        let asked = match body {
-            Some(body) => asked.body(body),
-            None => asked,
+        let (asked, usage) = match looked {
+            None => (asked, None),
+            Some(Looked { body, model, added }) => {
+                let taken = endpoint.taken();
+                let usage = added.map(|added| Asking { added, body: body.clone(), model, taken });
+                (asked.body(body), usage)
+            }
         };
-        let response = pass(asked, answer, endpoint.key()).await;
+        let response = pass(asked, usage, answer, endpoint.key()).await;
         drop(held);
         response
     }
@@ -254,16 +259,22 @@ impl Work {
         refusal(status, &what)
     }
 
-    /// What is sent on of a request; none of one that has no body.
-    async fn asked(&self, route: Route, parts: &Parts, body: Incoming) -> Result<Option<Asked>, Refused> {
+    /// What is sent on of a request, and its room as long as that is held; none of one that has no body.
+    async fn asked(
+        &self,
+        endpoint: &Endpoint,
+        route: Route,
+        parts: &Parts,
+        body: Incoming,
+    ) -> Result<Option<(Looked, OwnedSemaphorePermit)>, Refused> {
         if route == Route::Models {
             return Ok(None);
         }
         let path = parts.uri.path();
         let (body, held) = self.bodies.read(path, &parts.headers, body).await?;
         let models = route.wire().and(self.models.as_ref());
-        let (body, model) = looked_through(path, route, &body, models, &self.tally)?;
-        Ok(Some(Asked { body, model, held }))
+        let looked = looked_through(path, route, &body, models, endpoint.taken(), &self.tally)?;
+        Ok(Some((looked, held)))
     }
 }
 

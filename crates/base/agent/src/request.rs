@@ -20,7 +20,7 @@ use crate::permitted::take_unlisted;
 use crate::remote::{Read, read_for_it};
 use crate::routes::Route;
 use crate::tally::Tally;
-use crate::usage::ask_for_usage;
+use crate::usage::{Added, Taken, ask_for_usage};
 
 /// Largest request that is passed on, bytes. Those of agents are a few MiB.
 pub(crate) const LARGEST: usize = 32 << 20;
@@ -51,12 +51,12 @@ impl Refused {
 }
 
 /// A request's body as it is sent on.
-pub(crate) struct Asked {
+pub(crate) struct Looked {
     pub body: Bytes,
     /// The model that it is for.
     pub model: Option<String>,
-    /// Its room, as long as it is held.
-    pub held: OwnedSemaphorePermit,
+    /// What we had it ask for besides.
+    pub added: Option<Added>,
 }
 
 /// Room for the requests of one agent.
@@ -135,14 +135,15 @@ fn mistaken<'a>(asked: &'a Object<'_>) -> Option<&'a str> {
 
 /// A request with what steers its answer alone, and tools that the agent itself runs; whatever else was asked of the model's host
 /// is on record as a lookup. Besides the model that it is for, one of `models` where those are given. Only what was read is sent: a
-/// JSON object, written anew.
+/// JSON object, written anew. A chat's stream is asked for its usage, unless the endpoint is known not to take that.
 pub(crate) fn looked_through(
     path: &str,
     route: Route,
     body: &[u8],
     models: Option<&Models>,
+    taken: &Taken,
     tally: &Tally,
-) -> Result<(Bytes, Option<String>), Refused> {
+) -> Result<Looked, Refused> {
     let unread = |why: Unread| match why {
         Unread::Malformed(what) => Refused::body(path, StatusCode::BAD_REQUEST, what),
         Unread::TooMany => {
@@ -171,10 +172,9 @@ pub(crate) fn looked_through(
     for name in take_hosted(&mut asked) {
         tally.lookup("hosted tool", &name, 403);
     }
-    if route == Route::Answer(Wire::OpenaiChat) {
-        ask_for_usage(&mut asked);
-    }
-    Ok((Bytes::from(asked.written(body.len())), model))
+    let asks = route == Route::Answer(Wire::OpenaiChat) && taken.by(model.as_deref()) != Some(false);
+    let added = if asks { ask_for_usage(&mut asked) } else { None };
+    Ok(Looked { body: Bytes::from(asked.written(body.len())), model, added })
 }
 
 /// Refuses a request that would have the model's host read something.

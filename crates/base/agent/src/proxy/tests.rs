@@ -9,6 +9,7 @@ use crate::secret::GivenKey;
 mod bounded;
 mod counting;
 mod listed;
+mod usage;
 
 #[test]
 fn other_hosts_are_known_whichever_way_they_are_asked_for() {
@@ -111,13 +112,20 @@ impl Recorder {
 
     /// Answers each with these bytes, and closes.
     fn saying(answer: String) -> Recorder {
+        Recorder::answering(move |_| answer.clone())
+    }
+
+    /// Answers each by its body, and closes.
+    fn answering(answer: impl Fn(&str) -> String + Send + 'static) -> Recorder {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
         let asked = Arc::new(std::sync::Mutex::new(Vec::new()));
         let kept = Arc::clone(&asked);
         std::thread::spawn(move || {
             for mut stream in listener.incoming().flatten() {
-                kept.lock().unwrap().push(request(&stream));
+                let asked = request(&stream);
+                let answer = answer(&asked[2]);
+                kept.lock().unwrap().push(asked);
                 let _ = stream.write_all(answer.as_bytes());
             }
         });
@@ -324,6 +332,19 @@ fn a_key_that_the_endpoint_says_again_reaches_neither_the_agent_nor_the_record()
     drop(ground.proxy);
     let kept = std::fs::read_to_string(ground._folder.path().join("requests.jsonl")).unwrap();
     assert!(kept.contains("Incorrect key: ************") && !kept.contains(KEY), "{kept}");
+}
+
+#[test]
+fn an_answer_that_is_compressed_unasked_is_not_passed_on_and_the_reason_is_kept() {
+    let ground = Ground::answered(
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nxyz",
+    );
+    let told = ground.told("POST /v1/messages", "Accept-Encoding: gzip\r\n", b"{}");
+    let why = "it answers in gzip, though it is asked for no encoding";
+    assert!(told.starts_with("HTTP/1.1 502") && told.contains(why) && !told.contains("xyz"), "{told}");
+    assert!(ground.recorder.asked()[0][1].contains("accept-encoding: identity\r\n"));
+    let (metered, _, last) = ground.tally.result();
+    assert_eq!((metered.failed, last), (1, Last::Unreachable(why.to_owned())));
 }
 
 #[test]

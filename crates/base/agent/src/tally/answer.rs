@@ -86,6 +86,22 @@ impl Answer {
         self.failure = Some(Last::Unreachable(why.to_owned()));
     }
 
+    /// The endpoint does not take what we had it ask for besides, and is asked once more without: one request of the agent's still.
+    pub(crate) fn asked_again(&self, status: u16) {
+        let now = self.tally.seconds();
+        self.tally.seen().write(&Line {
+            at_s: self.begun,
+            took_s: now - self.begun,
+            method: &self.method,
+            path: &self.path,
+            model: self.model.as_deref(),
+            status: Some(status),
+            tokens: None,
+            estimated: None,
+            error: Some("the question for the stream's usage is not taken: asked again without"),
+        });
+    }
+
     pub(crate) fn status(&mut self, status: u16, content_type: &str) {
         self.status = Some(status);
         if (200..300).contains(&status) {
