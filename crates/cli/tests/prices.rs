@@ -26,6 +26,8 @@ fn an_attempt_costs_what_a_table_of_ones_own_says_and_nothing_is_said_of_an_unkn
     ground.write("bad.toml", &PRICES.replace("output", "ouput"));
     let url = format!("{}/v1", model.url());
     let plain = ["attempt", "pack", "--agent", "codex", "--model", "scripted", "--base-url", &url];
+    let plan = ground.infradev(&[&plain[..], &["--prices", "mine.toml", "--plan"]].concat()).exits(0).out;
+    assert!(plan.ends_with("\nscripted: prices of 2026-11-30 (the test)\n"), "{plan}");
     let known = ground.infradev(&[&plain[..], &["--prices", "mine.toml", "--json"]].concat()).exits(0).json();
     // 200 tokens of prompts, 80 of them cached, and 20 of answers.
     let cost = &known["submissions"][0]["cost"];

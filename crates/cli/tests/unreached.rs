@@ -141,6 +141,33 @@ fn a_key_that_is_not_taken_is_asked_with_once_since_no_waiting_mends_it() {
     }
 }
 
+/// The first line of a request, which is read to its end.
+fn read_request(reader: &mut impl BufRead) -> String {
+    let (mut first, mut length) = (String::new(), 0);
+    reader.read_line(&mut first).unwrap();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        let line = line.trim().to_ascii_lowercase();
+        if let Some(told) = line.strip_prefix("content-length:") {
+            length = told.trim().parse().unwrap();
+        }
+        if line.is_empty() {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    first
+}
+
+fn answer(status: &str, body: &str) -> String {
+    let head = format!("HTTP/1.1 {status}\r\nContent-Type: application/json\r\nConnection: close");
+    format!("{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+}
+
+const SAID: &str = r#"{"id":"r","object":"response","status":"completed","output":[],"usage":{"input_tokens":5,"output_tokens":2}}"#;
+
 /// An endpoint that answers the first request, and closes the connection of each further one; `stays`: whether it listens on.
 fn closing(stays: bool) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -149,28 +176,11 @@ fn closing(stays: bool) -> String {
         let mut answered = false;
         for stream in listener.incoming() {
             let mut reader = BufReader::new(stream.unwrap());
-            let (mut first, mut length) = (String::new(), 0);
-            reader.read_line(&mut first).unwrap();
-            loop {
-                let mut line = String::new();
-                reader.read_line(&mut line).unwrap();
-                let line = line.trim().to_ascii_lowercase();
-                if let Some(told) = line.strip_prefix("content-length:") {
-                    length = told.trim().parse().unwrap();
-                }
-                if line.is_empty() {
-                    break;
-                }
-            }
-            let mut body = vec![0; length];
-            reader.read_exact(&mut body).unwrap();
+            let first = read_request(&mut reader);
             if first.starts_with("HEAD") || !answered {
                 answered |= !first.starts_with("HEAD");
-                let said = r#"{"id":"r","object":"response","status":"completed","output":[],"usage":{"input_tokens":1,"output_tokens":1}}"#;
-                let said = if first.starts_with("HEAD") { "" } else { said };
-                let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close";
-                let answer = format!("{head}\r\nContent-Length: {}\r\n\r\n{said}", said.len());
-                reader.get_mut().write_all(answer.as_bytes()).unwrap();
+                let said = if first.starts_with("HEAD") { "" } else { SAID };
+                reader.get_mut().write_all(answer("200 OK", said).as_bytes()).unwrap();
                 if !stays {
                     return;
                 }
@@ -180,14 +190,70 @@ fn closing(stays: bool) -> String {
     format!("http://127.0.0.1:{port}/v1")
 }
 
+/// An endpoint that is overloaded at its second request, and at no other.
+fn overloaded_once() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let mut asked = 0;
+        for stream in listener.incoming() {
+            let mut reader = BufReader::new(stream.unwrap());
+            let said = match read_request(&mut reader).starts_with("HEAD") {
+                true => answer("200 OK", ""),
+                false => {
+                    asked += 1;
+                    let error = answer("529 Overloaded", r#"{"error":{"message":"Overloaded"}}"#);
+                    if asked == 2 { error } else { answer("200 OK", SAID) }
+                }
+            };
+            let _ = reader.get_mut().write_all(said.as_bytes());
+        }
+    });
+    format!("http://127.0.0.1:{port}/v1")
+}
+
+/// The same agent, asking twice.
+fn asking_twice() -> String {
+    PROGRAM.replace(
+        "urllib.request.urlopen(asked).read()",
+        "for _ in range(2):\n    urllib.request.urlopen(asked).read()",
+    )
+}
+
+#[test]
+fn what_all_tries_used_together_is_told_beside_what_the_last_one_did() {
+    let ground = prepared();
+    ground.write("mine/ask.py", &asking_twice());
+    ground.write(
+        "prices.toml",
+        "schema = 1\n[[price]]\nmodels = [\"scripted\"]\ndate = \"2026-11-30\"\nsource = \"the test\"\ninput = 2.0\noutput = 10.0\n",
+    );
+    let url = overloaded_once();
+    let args = [&args(&url)[..], &["--prices", "prices.toml"]].concat();
+    let document = ground.infradev(&args).exits(0).json();
+    let record = &document["submissions"][0];
+    assert_eq!((&record["ending"], &record["tries"]), (&json!("finished"), &json!(2)), "{record:#}");
+    let counts = |of: &Value| {
+        let metered = &of["metered"];
+        let usd = of["cost"]["usd"].as_f64().unwrap() * 1e6;
+        let counts = ["requests", "failed"].map(|name| metered[name].as_u64().unwrap());
+        let tokens = ["input", "output"].map(|name| metered["tokens"][name].as_u64().unwrap());
+        (counts, tokens, usd.round())
+    };
+    assert_eq!(counts(record), ([2, 0], [10, 4], 60.0), "the last one alone: {record:#}");
+    assert_eq!(counts(&record["all_tries"]), ([4, 1], [15, 6], 90.0), "{record:#}");
+    assert_eq!(record["all_tries"]["metered"]["models"][0]["requests"], 4);
+    let shown = ground.infradev(&["run", "show", "last"]).exits(0).out;
+    assert!(shown.contains("all 2 tries together: 4 requests, 15+6 tokens, cost $0.00"), "{shown}");
+    // One try is all there is.
+    let once = ground.infradev(&args).exits(0).json();
+    assert_eq!(once["submissions"][0].get("all_tries"), None, "{once:#}");
+}
+
 #[test]
 fn a_connection_that_closes_after_an_answer_is_the_endpoints_fault_only_where_that_is_away() {
     let ground = prepared();
-    let twice = PROGRAM.replace(
-        "urllib.request.urlopen(asked).read()",
-        "for _ in range(2):\n    urllib.request.urlopen(asked).read()",
-    );
-    ground.write("mine/ask.py", &twice);
+    ground.write("mine/ask.py", &asking_twice());
     let ending = |url: &str, code: i32| {
         let said = ground.infradev(&[&args(url)[..], &["--tries", "1"]].concat()).exits(code);
         said.json()["submissions"][0]["ending"].clone()

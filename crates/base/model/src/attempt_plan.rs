@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::price::PricedBy;
 use crate::prompt::Arm;
 
 /// The schema version of what `infradev attempt --plan --json` prints.
@@ -47,6 +48,9 @@ pub struct PlannedAttempts {
     /// Why none of them is made: each ends as `refused`, and uses nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
+    /// The prices of its model, by which its cost will be reckoned; left out where none is known at this endpoint, or there is no model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prices: Option<PricedBy>,
     /// Of the attempts that are left.
     #[serde(flatten)]
     pub foreseen: Foreseen,

@@ -80,7 +80,7 @@ pub use lint::{
 };
 pub use mutant::{Mutant, Operator};
 pub use pack::{EnvironmentSpec, PACK_SCHEMA, Pack, Source, is_name, is_python_version};
-pub use price::{Cost, PRICES_SCHEMA, Price, PriceTable, SHIPPED_PRICES};
+pub use price::{Cost, PRICES_SCHEMA, Price, PriceTable, PricedBy, SHIPPED_PRICES};
 pub use prompt::{Arm, PROMPT_SCHEMA, PartKind, Prompt, PromptError, PromptPart, PromptSettings};
 pub use property::{NoProperty, Property};
 pub use readings::{
@@ -94,8 +94,8 @@ pub use shards::ShardError;
 pub use shown::{ShownContract, ShownValue, shown_parts};
 pub use skill::{SkillBy, SkillText, SkillUsed};
 pub use submission::{
-    AgentUsed, AttemptDocument, Ending, Lookup, Metered, ModelMetered, SUBMISSION_SCHEMA, SkippedFile,
-    SubmissionRecord, Tokens, TokensOff, TrajectoryReport,
+    AgentUsed, AllTries, AttemptDocument, Ending, Lookup, Metered, ModelMetered, SUBMISSION_SCHEMA,
+    SkippedFile, SubmissionRecord, Tokens, TokensOff, TrajectoryReport,
 };
 pub use synthesis::{
     Fate, Gap, GapMutant, GapsDocument, GoldenControl, MutantRecord, PassedOver, RejectedBy, RewriteRecord,

@@ -48,6 +48,15 @@ pub struct Price {
     pub output: f64,
 }
 
+/// By which prices an attempt's cost is reckoned.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PricedBy {
+    /// The day of which they are.
+    pub date: String,
+    /// Where they were read.
+    pub source: String,
+}
+
 /// What an attempt cost.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cost {
@@ -83,6 +92,9 @@ impl PriceTable {
             if !is_date(&price.date) {
                 return refuse("date", "is a day, as 2026-05-31");
             }
+            if price.source.trim().is_empty() {
+                return refuse("source", "says where the prices were read");
+            }
             let rates = [
                 ("input", Some(price.input)),
                 ("cached", price.cached),
@@ -109,6 +121,11 @@ impl PriceTable {
 }
 
 impl Price {
+    /// Its day and its source.
+    pub fn origin(&self) -> PricedBy {
+        PricedBy { date: self.date.clone(), source: self.source.clone() }
+    }
+
     /// What was counted costs this much.
     pub fn cost(&self, metered: &Metered) -> Cost {
         let (prices, source) = (self.date.clone(), self.source.clone());
@@ -133,7 +150,10 @@ fn is_date(text: &str) -> bool {
     let digits = |c: char| c.is_ascii_digit();
     let parts: Vec<&str> = text.split('-').collect();
     let lengths: Vec<usize> = parts.iter().map(|part| part.len()).collect();
-    lengths == [4, 2, 2] && parts.iter().all(|part| part.chars().all(digits))
+    let within =
+        |at: usize, most: u32| parts[at].parse().is_ok_and(|number: u32| (1..=most).contains(&number));
+    let plain = lengths == [4, 2, 2] && parts.iter().all(|part| part.chars().all(digits));
+    plain && within(1, 12) && within(2, 31)
 }
 
 #[cfg(test)]
@@ -155,6 +175,16 @@ mod tests {
     }
 
     #[test]
+    fn each_shipped_price_says_its_day_its_host_and_where_it_was_read() {
+        let table = PriceTable::parse(SHIPPED_PRICES.0, SHIPPED_PRICES.1).unwrap();
+        assert!(!table.prices.is_empty());
+        for price in &table.prices {
+            assert!(price.date.starts_with("20") && price.host.is_some(), "{price:?}");
+            assert!(price.source.starts_with("https://"), "{price:?}");
+        }
+    }
+
+    #[test]
     fn a_model_that_is_unknown_or_served_elsewhere_has_no_price() {
         let table = PriceTable::parse(SHIPPED_PRICES.0, SHIPPED_PRICES.1).unwrap();
         assert_eq!(table.price("claude-nothing", Some("api.anthropic.com")), None);
@@ -169,6 +199,10 @@ mod tests {
             PriceTable::parse("p.toml", good.replace(from, to).as_bytes()).unwrap_err().to_string()
         };
         assert!(refused("2026-05-31", "May 2026").contains("`price[0].date`: is a day, as 2026-05-31"));
+        for day in ["2026-5-31", "2026-13-01", "2026-00-10", "2026-01-32", "2026-01-1x"] {
+            assert!(refused("2026-05-31", day).contains("`price[0].date`"), "{day}");
+        }
+        assert!(refused("\"s\"", "\" \"").contains("`price[0].source`: says where the prices were read"));
         assert!(
             refused("input = 1", "input = -1").contains("`price[0].input`: is dollars for a million tokens")
         );

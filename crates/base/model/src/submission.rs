@@ -127,6 +127,29 @@ pub struct Metered {
     pub models: Vec<ModelMetered>,
 }
 
+/// Two counts as one, by the models that were asked too.
+impl std::ops::AddAssign<&Metered> for Metered {
+    fn add_assign(&mut self, more: &Metered) {
+        self.requests = self.requests.saturating_add(more.requests);
+        self.failed = self.failed.saturating_add(more.failed);
+        self.unmetered = self.unmetered.saturating_add(more.unmetered);
+        self.tokens += more.tokens;
+        self.estimated = self.estimated.saturating_add(more.estimated);
+        let spoken = more.wires.iter().filter(|wire| !self.wires.contains(wire));
+        let spoken: Vec<Wire> = spoken.copied().collect();
+        self.wires.extend(spoken);
+        for asked in &more.models {
+            match self.models.iter_mut().find(|known| known.model == asked.model) {
+                Some(known) => {
+                    known.requests = known.requests.saturating_add(asked.requests);
+                    known.tokens += asked.tokens;
+                }
+                None => self.models.push(asked.clone()),
+            }
+        }
+    }
+}
+
 impl Metered {
     /// What a budget is charged: input and output tokens that were told, and the estimate of those that were not.
     pub fn charged(&self) -> u64 {
@@ -143,6 +166,16 @@ pub struct ModelMetered {
     pub requests: u64,
     /// Tokens of its answers.
     pub tokens: Tokens,
+}
+
+/// What all tries of an attempt used together: those whose model could not be reached too, and those that `--retry` made again.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AllTries {
+    /// What the proxy counted over all of them.
+    pub metered: Metered,
+    /// What that cost, by the prices of the last one. Left out where no price is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
 }
 
 /// Something that the agent asked for and did not get: an attempt to look things up.
@@ -241,7 +274,7 @@ pub struct SubmissionRecord {
     pub agent_s: f64,
     /// Seconds of the whole attempt: workspace, agent, capture.
     pub wall_s: f64,
-    /// What the proxy counted.
+    /// What the proxy counted; of the last try alone.
     pub metered: Metered,
     /// Tokens by the agent's own count, where its output tells them. Where that differs from the proxy's, one of them misses something.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -252,9 +285,12 @@ pub struct SubmissionRecord {
     /// What its `trajectory.json` shows; left out where its output is text alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trajectory: Option<TrajectoryReport>,
-    /// What that cost. Left out where no price of the model at this endpoint is known; that is not 0.
+    /// What `metered` cost. Left out where no price of the model at this endpoint is known; that is not 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
+    /// What all tries used together; left out where there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub all_tries: Option<AllTries>,
     /// What it asked for and did not get.
     pub lookups: Vec<Lookup>,
     /// Processes that the agent had left running; all were killed before the capture. Null where that is not known: the agent was
@@ -273,6 +309,13 @@ pub struct SubmissionRecord {
     pub sandbox: SandboxReport,
     /// Where patch, prompt, raw log, trajectory and requests lie, below the run's folder.
     pub folder: String,
+}
+
+impl SubmissionRecord {
+    /// What all its tries used.
+    pub fn used(&self) -> &Metered {
+        self.all_tries.as_ref().map_or(&self.metered, |all| &all.metered)
+    }
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde asks for it")]
@@ -317,5 +360,35 @@ mod tests {
         let mut sum = tokens(u64::MAX, 1);
         sum += tokens(7, 1);
         assert_eq!((sum.input, sum.output, sum.all()), (u64::MAX, 2, u64::MAX));
+    }
+
+    #[test]
+    fn two_counts_are_one_by_the_models_that_were_asked_too() {
+        let of = |model: &str, requests| ModelMetered {
+            model: model.into(),
+            requests,
+            tokens: tokens(10 * requests, requests),
+        };
+        let mut sum = Metered {
+            requests: 3,
+            failed: 1,
+            tokens: tokens(30, 3),
+            wires: vec![Wire::OpenaiChat],
+            models: vec![of("a", 2), of("b", 1)],
+            ..Metered::default()
+        };
+        sum += &Metered {
+            requests: 5,
+            unmetered: 2,
+            estimated: 7,
+            tokens: tokens(50, 5),
+            wires: vec![Wire::OpenaiResponses, Wire::OpenaiChat],
+            models: vec![of("c", 1), of("b", 4)],
+            ..Metered::default()
+        };
+        let counts = (sum.requests, sum.failed, sum.unmetered, sum.estimated, sum.tokens);
+        assert_eq!(counts, (8, 1, 2, 7, tokens(80, 8)));
+        assert_eq!(sum.wires, [Wire::OpenaiChat, Wire::OpenaiResponses]);
+        assert_eq!(sum.models, [of("a", 2), of("b", 5), of("c", 1)]);
     }
 }

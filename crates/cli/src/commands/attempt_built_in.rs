@@ -144,6 +144,7 @@ fn record(
         own_tokens_off: None,
         trajectory: None,
         cost: None,
+        all_tries: None,
         lookups: Vec::new(),
         left_running: Some(Vec::new()),
         patch: Digest::of(patch),

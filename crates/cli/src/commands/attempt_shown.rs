@@ -5,7 +5,8 @@ use std::fmt::Write;
 use std::path::Path;
 
 use infradev_model::{
-    AttemptDocument, AttemptPlanDocument, Ending, Foreseen, PlannedAttempts, SkillBy, SubmissionRecord,
+    AllTries, AttemptDocument, AttemptPlanDocument, Cost, Ending, Foreseen, Metered, PlannedAttempts,
+    SkillBy, SubmissionRecord,
 };
 
 use crate::progress::counted;
@@ -21,13 +22,22 @@ fn word(ending: Ending) -> Cell {
 }
 
 /// In dollars; what used no model costs nothing.
-fn cost(record: &SubmissionRecord) -> String {
-    match &record.cost {
+fn dollars(cost: Option<&Cost>, metered: &Metered) -> String {
+    match cost {
         Some(cost) if cost.at_least => format!("≥ ${:.2}", cost.usd),
         Some(cost) => format!("${:.2}", cost.usd),
-        None if record.metered.requests == 0 => "-".to_owned(),
+        None if metered.requests == 0 => "-".to_owned(),
         None => "unknown".to_owned(),
     }
+}
+
+/// What all tries used, where one was not all.
+fn all_tries(record: &SubmissionRecord) -> Option<String> {
+    let AllTries { metered, cost } = record.all_tries.as_ref()?;
+    let (tokens, cost) = (metered.tokens, dollars(cost.as_ref(), metered));
+    let requests = counted(u32::try_from(metered.requests).unwrap_or(u32::MAX), "request");
+    let used = format!("{requests}, {}+{} tokens, cost {cost}", tokens.input, tokens.output);
+    Some(format!("all {} tries together: {used}", record.tries))
 }
 
 /// The table.
@@ -44,7 +54,7 @@ pub fn table(document: &AttemptDocument) -> String {
             format!("{:.1} s", record.agent_s).into(),
             record.metered.requests.to_string().into(),
             format!("{}+{}", tokens.input, tokens.output).into(),
-            cost(record).into(),
+            dollars(record.cost.as_ref(), &record.metered).into(),
             lookups.to_string().into(),
             format!("{} B", record.patch_bytes).into(),
         ]);
@@ -57,6 +67,7 @@ pub fn details(document: &AttemptDocument) -> String {
     let mut text = String::new();
     for record in &document.submissions {
         let mut said: Vec<String> = record.detail.iter().cloned().collect();
+        said.extend(all_tries(record));
         let lookups = record.lookups.iter().take(5);
         said.extend(
             lookups.map(|lookup| format!("refused: {} {} ({}×)", lookup.method, lookup.target, lookup.times)),
@@ -181,6 +192,7 @@ pub fn plan(document: &AttemptPlanDocument) -> String {
         let _ = write!(text, ", going on with {run}");
     }
     text += "; hours are what the time limit allows at most\n";
+    text += &priced(document);
     for row in &document.planned {
         if let Some(why) = &row.refused {
             let _ = writeln!(text, "\n{} · {}: refused: {}", row.task, row.submission, visible(why));
@@ -189,11 +201,27 @@ pub fn plan(document: &AttemptPlanDocument) -> String {
     text
 }
 
+/// By which prices each model's cost will be reckoned, a line each.
+fn priced(document: &AttemptPlanDocument) -> String {
+    let mut told = BTreeSet::new();
+    let mut text = String::new();
+    for row in &document.planned {
+        let Some(model) = row.model.as_deref().filter(|model| told.insert(*model)) else { continue };
+        let said = match &row.prices {
+            Some(prices) => format!("prices of {} ({})", prices.date, prices.source),
+            None => "no price is known at this endpoint, its cost will be unknown; --prices FILE gives one"
+                .to_owned(),
+        };
+        let _ = writeln!(text, "{}: {}", visible(model), visible(&said));
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    use infradev_model::{Digest, Metered, SandboxReport};
+    use infradev_model::{Digest, SandboxReport};
     use serde_json::json;
 
     /// The next step of attempts, each of a task, a name and whether the model was reached.

@@ -12,6 +12,7 @@ mod error;
 mod planning;
 mod predictions;
 mod recording;
+mod trying;
 
 pub use arms::AttemptArm;
 pub use attempting::{AttemptPlan, Given, run};

@@ -1,7 +1,7 @@
 //! What a run would be, before anything is spent.
 
 use infradev_model::{
-    ATTEMPT_PLAN_SCHEMA, AttemptPlanDocument, Foreseen, PlannedAttempts, Prompt, SubmissionRecord,
+    ATTEMPT_PLAN_SCHEMA, AttemptPlanDocument, Foreseen, PlannedAttempts, Price, Prompt, SubmissionRecord,
 };
 use infradev_store::{RunView, Runs, StoreError};
 
@@ -83,6 +83,7 @@ fn row(
         done: made,
         earlier: counted,
         refused,
+        prices: plan.price(arm.model.as_deref()).map(Price::origin),
         foreseen: Foreseen {
             hours,
             gpu_hours: hours * f64::from(spec.gpus),

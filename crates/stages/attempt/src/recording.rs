@@ -47,6 +47,7 @@ pub(crate) fn record(turn: &Turn<'_>, end: RunEnd, captured: &Captured) -> Submi
         agent_s: end.agent_s,
         wall_s: end.agent_s,
         cost: plan.cost(arm, &end.metered),
+        all_tries: None,
         metered: end.metered,
         own_tokens: end.own_tokens,
         own_tokens_off,
