@@ -1,4 +1,4 @@
-//! `infradev attempt`: real agents on a scripted model, and programs that behave as agents should not.
+//! `infradev attempt`: real agents on a scripted model and programs of ours, and how their attempts end.
 
 mod ground;
 mod harm;
@@ -6,22 +6,12 @@ mod scripted;
 
 use std::path::Path;
 
-use ground::{Ground, repository};
+use ground::repository;
 use harm::{Running, assert_nothing_left, no_process_of};
 use infradev_model::atif::Trajectory;
 use nix::sys::signal::Signal;
-use scripted::{Model, RIGHT, attempt, ground, kept, verdict};
+use scripted::{Model, RIGHT, attempt, attempt_by, ground, kept, verdict};
 use serde_json::{Value, json};
-
-/// The same for a program of ours.
-fn attempt_by(ground: &Ground, program: &str, more: &[&str]) -> Value {
-    ground.write("mine/mine.py", program);
-    let args = ["--agent", "command", "--command", "python {agent}/mine.py", "--folder", "mine"];
-    let (mut record, document) = attempt(ground, &[&args, more].concat(), 0);
-    // Shown where an assertion on the record fails.
-    record["its words"] = kept(ground, &document, "agent.err").into();
-    record
-}
 
 #[test]
 fn a_wrong_change_is_a_submission_like_any_other_and_is_not_resolved() {
@@ -122,150 +112,6 @@ print('uid', os.getuid())
 }
 
 #[test]
-fn nothing_is_left_to_a_later_attempt_in_the_kernels_keyrings_and_no_user_namespace_is_had() {
-    let ground = ground();
-    let program = "
-import ctypes, errno, os, platform, subprocess
-libc = ctypes.CDLL(None, use_errno=True)
-
-def refused(call, *args):
-    ctypes.set_errno(0)
-    assert libc.syscall(call, *args) == -1, call
-    return errno.errorcode[ctypes.get_errno()]
-
-add_key, request_key, keyctl = {'x86_64': (248, 249, 250), 'aarch64': (217, 218, 219)}[platform.machine()]
-assert refused(add_key, b'user', b'answer', b'42', 2, -4) == 'EPERM'
-assert refused(request_key, b'user', b'answer', None, 0) == 'EPERM'
-assert refused(keyctl, 0, -4, 0) == 'EPERM'
-assert refused(435, None, 0) == 'ENOSYS', 'clone3, whose flags no filter reads'
-assert [refused(call, 0, 0) for call in (425, 426, 427)] == ['ENOSYS'] * 3, 'io_uring'
-ctypes.set_errno(0)
-assert libc.unshare(0x10000000) == -1 and ctypes.get_errno() == errno.EPERM, 'a user namespace'
-assert subprocess.run(['sh', '-c', 'exit 3']).returncode == 3, 'processes are started all the same'
-";
-    let record = attempt_by(&ground, program, &[]);
-    assert_eq!(record["ending"], "finished", "{record:#}");
-}
-
-#[test]
-fn a_prompt_that_no_program_can_be_started_with_is_refused_for_its_task_alone() {
-    let ground = ground();
-    for file in ["task.toml", "spec.md", "contract.toml", "golden.patch", "official.patch"] {
-        ground.write(&format!("pack/tasks/long/{file}"), &ground.read(&format!("pack/tasks/triple/{file}")));
-    }
-    ground.edit("pack/tasks/long/task.toml", "id = \"triple\"", "id = \"long\"");
-    let spec = ground.read("pack/tasks/long/spec.md");
-    let long = format!("{spec}\n{}\n", "A line of the specification.\n".repeat(6000));
-    ground.write("pack/tasks/long/spec.md", &long);
-    ground.write("argument.toml", &AGENT_BY_ARGUMENT.replace("PROMPT", "argument"));
-    let args = ["attempt", "pack", "--agent", "argument.toml", "--json"];
-    let plan = ground.infradev(&[&args[..], &["--plan"]].concat()).exits(0).json();
-    let refused = "agent argument is given its prompt as an argument, which has 131071 bytes at most";
-    let rows = plan["planned"].as_array().unwrap();
-    let row = |task: &str| rows.iter().find(|row| row["task"] == task).unwrap();
-    assert!(row("long")["refused"].as_str().unwrap().starts_with(refused), "{plan:#}");
-    assert_eq!((&row("long")["hours"], row("triple").get("refused")), (&json!(0.0), None), "{plan:#}");
-    let document = ground.infradev(&args).exits(0).json();
-    let records = document["submissions"].as_array().unwrap();
-    let of = |task: &str| records.iter().find(|record| record["task"] == task).unwrap();
-    assert_eq!(of("triple")["ending"], "finished", "{document:#}");
-    let long = of("long");
-    assert_eq!((&long["ending"], &long["patch_bytes"]), (&json!("refused"), &json!(0)), "{long:#}");
-    let detail = long["detail"].as_str().unwrap();
-    assert!(detail.starts_with(refused) && detail.contains("shorten spec.md"), "{detail}");
-    let shown = ground.infradev(&args[..4]).exits(0);
-    assert!(shown.out.contains("refused"), "{}", shown.out);
-    ground.write("argument.toml", &AGENT_BY_ARGUMENT.replace("PROMPT", "stdin"));
-    let document = ground.infradev(&args).exits(0).json();
-    let endings = document["submissions"].as_array().unwrap().iter().map(|record| &record["ending"]);
-    assert!(endings.into_iter().all(|ending| ending == "finished"), "{document:#}");
-}
-
-/// An agent that reads nothing.
-const AGENT_BY_ARGUMENT: &str = "
-schema = 1
-name = \"argument\"
-version = \"1\"
-[run]
-command = [\"true\"]
-prompt = \"PROMPT\"
-";
-
-#[test]
-fn what_an_agent_asks_of_other_hosts_is_refused_and_on_record() {
-    let ground = ground();
-    let program = "
-import socket, subprocess, urllib.error, urllib.request
-subprocess.run(['git', 'clone', 'https://github.com/a/b'])
-try:
-    urllib.request.urlopen('http://pypi.org/simple/toy/')
-    raise SystemExit('found')
-except urllib.error.HTTPError as error:
-    assert error.code == 403, error
-try:
-    socket.create_connection(('8.8.8.8', 53), 3)
-    raise SystemExit('the network is there')
-except OSError:
-    pass
-try:
-    urllib.request.urlopen('http://127.0.0.1:8472/v1/files')
-    raise SystemExit('passed on')
-except urllib.error.HTTPError as error:
-    assert error.code == 404, error
-";
-    let record = attempt_by(&ground, program, &[]);
-    assert_eq!(record["ending"], "finished", "{record:#}");
-    let targets: Vec<&str> = record["lookups"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|lookup| lookup["target"].as_str().unwrap())
-        .collect();
-    assert_eq!(targets, ["github.com:443", "http://pypi.org/simple/toy/"]);
-}
-
-#[test]
-fn a_search_on_the_models_own_host_is_taken_out_of_a_request_and_on_record() {
-    let ground = ground();
-    let model = Model::playing(&ground, &json!([{"done": "ok"}]));
-    let agent = r#"
-schema = 1
-name = "asker"
-version = "1"
-[install]
-folder = "mine"
-[model]
-wire = "openai-responses"
-base_url = "http://127.0.0.1:1/v1"
-[run]
-command = ["python", "{agent}/ask.py", "{base_url}", "{model}", "{key}"]
-"#;
-    let program = "
-import json, sys, urllib.request
-body = {'model': sys.argv[2], 'input': [], 'tools': [{'type': 'web_search'}, {'type': 'function', 'name': 'shell'}]}
-headers = {'Authorization': 'Bearer ' + sys.argv[3], 'Content-Type': 'application/json'}
-asked = urllib.request.Request(sys.argv[1] + '/responses', json.dumps(body).encode(), headers)
-print(urllib.request.urlopen(asked).read())
-";
-    ground.write("asker.toml", agent);
-    ground.write("mine/ask.py", program);
-    let url = format!("{}/v1", model.url());
-    let (record, _) =
-        attempt(&ground, &["--agent", "asker.toml", "--model", "scripted", "--base-url", &url], 0);
-    assert_eq!(record["ending"], "finished", "{record:#}");
-    assert_eq!(record["lookups"][0]["method"], "hosted tool");
-    assert_eq!(record["lookups"][0]["target"], "web_search");
-    let asked = model.asked();
-    assert_eq!(asked[0]["body"]["tools"], json!([{"type": "function", "name": "shell"}]));
-    assert_eq!(
-        asked[0]["headers"].get("authorization"),
-        None,
-        "no key is set for it, and the placeholder stays here"
-    );
-    assert_eq!(record["metered"]["tokens"]["reasoning"], 3, "an answer in one piece is metered too");
-}
-
-#[test]
 fn a_document_of_its_run_that_an_agent_did_not_finish_is_no_success() {
     let ground = ground();
     let agent = r#"
@@ -339,125 +185,6 @@ print('{"type": "turn.started"}\nno event\n{"type": "of tomorrow"}\n{"type": "it
 }
 
 #[test]
-fn neither_probes_nor_golden_nor_official_tests_nor_the_hosts_folders_are_in_view() {
-    let ground = ground();
-    let program = "
-import os, sys
-found = []
-control = []
-words = (b'any_number_is_tripled', b'triple_of', b'large-numbers', b'test_triple', b'return 3 * x')
-for top in os.listdir('/'):
-    if top in ('proc', 'sys', 'dev', 'usr', 'lib', 'lib64', 'bin', 'sbin'):
-        continue
-    for folder, _, names in os.walk('/' + top):
-        if 'site-packages' in folder or folder.startswith(sys.base_prefix):
-            continue
-        for name in names:
-            path = os.path.join(folder, name)
-            if path == '/opt/agent/mine.py' or not os.path.isfile(path) or path == '/infradev/infradev':
-                continue
-            text = open(path, 'rb').read()
-            found += [(path, word) for word in words if word in text]
-            control += [path for word in (b'return 2 * x',) if word in text]
-assert '/workspace/toy/model.py' in control, control
-names = [name for name, value in os.environ.items() if 'the-real-key' in value or 'API_KEY' in name or 'TOKEN' in name]
-assert not found and not names, (found, names)
-for path in ('HERE/pack', 'HERE/home/runs', 'HERE/home/builds', '/etc/shadow'):
-    assert not os.path.exists(path), path
-"
-    .replace("HERE", ground.path().canonicalize().unwrap().to_str().unwrap());
-    let record = attempt_by(&ground, &program, &[]);
-    assert_eq!(record["ending"], "finished", "{record:#}");
-}
-
-#[tokio::test(flavor = "current_thread")]
-async fn what_an_agent_leaves_running_is_dead_before_the_capture_and_on_record() {
-    let ground = ground();
-    let program = "
-import os, signal, time
-def daemon():
-    if os.fork() == 0:
-        os.setsid()
-        if os.fork():
-            os._exit(0)
-        for number in range(1, 32):
-            if number not in (signal.SIGKILL, signal.SIGSTOP):
-                signal.signal(number, signal.SIG_IGN)
-        open('started', 'w').close()
-        while True:
-            open('written-later', 'a').write('x')
-daemon()
-while not os.path.exists('started'):
-    time.sleep(0.01)
-os.mkfifo('pipe')
-os.remove('started')
-os.symlink('/etc/passwd', 'link')
-os.symlink('/workspace/toy/model.py', 'mylink')
-open('toy/model.py', 'a').write('\\n\\ndef triple(x):\\n    return 3 * x\\n')
-os.system('rm -rf .git; mkdir -p deep/.git; echo x > deep/.git/config')
-";
-    ground.write("mine/mine.py", program);
-    let args = ["--agent", "command", "--command", "python {agent}/mine.py", "--folder", "mine"];
-    let (record, document) = attempt(&ground, &args, 0);
-    assert_eq!(record["ending"], "finished", "{record:#}");
-    assert_eq!(record["left_running"].as_array().unwrap().len(), 1, "{record:#}");
-    let skipped = record["skipped"].as_array().unwrap();
-    let mut skipped: Vec<_> = skipped.iter().map(|file| (&file["path"], &file["reason"])).collect();
-    skipped.sort_by_key(|(path, _)| path.as_str());
-    let wanted =
-        [("deep/.git", "git_folder"), ("link", "link_out"), ("mylink", "link_out"), ("pipe", "fifo")];
-    assert_eq!(
-        skipped,
-        wanted
-            .map(|(path, reason)| (json!(path), json!(reason)))
-            .each_ref()
-            .map(|(path, reason)| (path, reason))
-    );
-    no_process_of(ground.path()).await;
-    assert_nothing_left(ground.path(), &[]);
-    assert_eq!(verdict(&ground, &document), "resolved", "no link spoils the change beside it");
-}
-
-#[tokio::test(flavor = "current_thread")]
-async fn folders_deeper_than_any_path_are_left_out_reported_and_removed_and_the_attempt_stands() {
-    let ground = ground();
-    let program = "
-import os
-open('toy/model.py', 'a').write('\\n\\ndef triple(x):\\n    return 3 * x\\n')
-os.mkdir('a')
-os.chdir('a')
-for _ in range(30):
-    os.mkdir('d' * 200)
-    os.chdir('d' * 200)
-os.mkdir('__pycache__')
-";
-    ground.write("mine/mine.py", program);
-    let args = ["--agent", "command", "--command", "python {agent}/mine.py", "--folder", "mine", "-k", "2"];
-    let (record, document) = attempt(&ground, &args, 0);
-    assert_eq!(document["submissions"].as_array().unwrap().len(), 2);
-    assert_eq!(record["ending"], "finished", "{record:#}");
-    let skipped = record["skipped"].as_array().unwrap();
-    assert_eq!(skipped.len(), 1, "{record:#}");
-    assert_eq!(skipped[0]["reason"], "too_long");
-    assert!(kept(&ground, &document, "patch.diff").contains("+    return 3 * x"));
-    no_process_of(ground.path()).await;
-    assert_nothing_left(ground.path(), &[]);
-}
-
-#[test]
-fn an_agents_prompt_is_all_that_its_standard_input_tells() {
-    let ground = ground();
-    let program = "
-import os, sys
-assert os.readlink('/proc/self/fd/0') == '/memfd:prompt (deleted)', os.readlink('/proc/self/fd/0')
-assert 'Make this change in the source tree' in open('/proc/self/fd/0').read()
-assert 'Make this change in the source tree' in sys.stdin.read()
-";
-    let record = attempt_by(&ground, program, &[]);
-    assert_eq!(record["ending"], "finished", "{record:#}");
-}
-
-#[test]
 fn an_agent_that_fails_and_one_that_cannot_be_started_say_why() {
     let ground = ground();
     let record = attempt_by(&ground, "raise SystemExit(7)", &[]);
@@ -468,31 +195,6 @@ fn an_agent_that_fails_and_one_that_cannot_be_started_say_why() {
     let (record, _) = attempt(&ground, &["--agent", "none.toml"], 0);
     assert_eq!(record["ending"], "agent_crashed");
     assert!(record["detail"].as_str().unwrap().contains("no-such-program"), "{record:#}");
-}
-
-#[test]
-fn an_agent_without_a_key_without_a_model_or_unknown_is_refused_with_what_to_do() {
-    let ground = ground();
-    let refused = |args: &[&str]| {
-        let all: Vec<&str> = ["attempt", "pack"].iter().chain(args).copied().collect();
-        ground
-            .tool("env", &[&["-u", "ANTHROPIC_API_KEY", env!("CARGO_BIN_EXE_infradev")], &all[..]].concat())
-            .err
-    };
-    ground.write("bad.toml", "schema = 1\nname = \"bad\"\nversion = \"1\"\n[run]\ncomand = [\"x\"]\n");
-    insta::assert_snapshot!(
-        [
-            refused(&["--agent", "claude-kode"]),
-            refused(&["--agent", "claude-code"]),
-            refused(&["--agent", "claude-code", "--model", "m"]),
-            refused(&["--agent", "claude-code", "--model", "m", "--base-url", "localhost"]),
-            refused(&["--agent", "command"]),
-            refused(&["--agent", "command", "--command", "x", "--folder", "nowhere"]),
-            refused(&["--agent", "command", "--command", "x", "--model", "m"]),
-            refused(&["--agent", "bad.toml"]),
-        ]
-        .concat()
-    );
 }
 
 #[test]
@@ -551,32 +253,4 @@ fn an_agent_whose_tokens_are_used_up_is_ended() {
     assert_eq!(record["ending"], "budget", "{record:#}");
     assert_eq!(record["detail"], "220 tokens of 200");
     assert!(kept(&ground, &document, "patch.diff").contains("b/one"));
-}
-
-#[test]
-fn an_agent_that_can_not_be_installed_is_a_fault_that_says_why_and_leaves_nothing_half_made() {
-    // A store of its own, without the agents that are installed.
-    let ground = Ground::new();
-    let none = "http://127.0.0.1:1/";
-    let variables = [("npm_config_registry", none), ("UV_DEFAULT_INDEX", none), ("UV_HTTP_RETRIES", "0")];
-    let install = |agent: &str, variables: &[(&str, &str)]| {
-        let args = ["attempt", "pack", "--agent", agent, "--model", "m", "--base-url", none];
-        ground.tool_with(variables, env!("CARGO_BIN_EXE_infradev"), &args).exits(3).err
-    };
-    for (agent, hint) in
-        [("codex", "see `npm config get registry`"), ("mini-swe-agent", "see UV_DEFAULT_INDEX")]
-    {
-        let said = install(agent, &variables);
-        assert!(
-            said.contains(&format!("agent {agent}")) && said.contains("could not be installed"),
-            "{said}"
-        );
-        assert!(said.contains("not reachable") && said.contains(hint), "{said}");
-    }
-    let said = install("codex", &[("PATH", "/nonexistent")]);
-    assert!(said.contains("needs `node`") && said.contains("apt-get install nodejs npm"), "{said}");
-    let folder = ground.path().join("home/agents");
-    let left: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(left, [".locks"]);
-    assert!(!ground.path().join("home/runs").exists(), "no run was begun");
 }

@@ -77,3 +77,13 @@ pub fn kept(ground: &Ground, document: &Value, name: &str) -> String {
     let folder = document["submissions"][0]["folder"].as_str().unwrap();
     ground.read(&format!("home/runs/{}/{folder}/{name}", document["run"].as_str().unwrap()))
 }
+
+/// Has a program of ours in Python attempt the task; gives its record, with what it wrote on standard error.
+pub fn attempt_by(ground: &Ground, program: &str, more: &[&str]) -> Value {
+    ground.write("mine/mine.py", program);
+    let args = ["--agent", "command", "--command", "python {agent}/mine.py", "--folder", "mine"];
+    let (mut record, document) = attempt(ground, &[&args, more].concat(), 0);
+    // Shown where an assertion on the record fails.
+    record["its words"] = kept(ground, &document, "agent.err").into();
+    record
+}
