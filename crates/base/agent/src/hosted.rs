@@ -80,7 +80,7 @@ pub(crate) fn take_hosted(asked: &mut Object<'_>) -> Vec<String> {
 /// Takes them out of what a request, a namespace or an item holds as its tools.
 fn take_tools(holder: &mut Object<'_>, taken: &mut Vec<String>) {
     holder.0.retain_mut(|(key, value)| {
-        if plain(key) != "tools" {
+        if !["tools", "functions"].contains(&plain(key).as_str()) {
             return true;
         }
         match value {

@@ -16,68 +16,115 @@ pub(crate) enum Read<'a> {
 /// what a tool's description gives as an example.
 const SHOWN: [&str; 6] = ["messages", "system", "input", "instructions", "contents", "systeminstruction"];
 /// What a tool is called with or gave, what it is, and what is told of a message are no content, whatever they are like.
-const NO_CONTENT: [&str; 8] =
-    ["action", "args", "arguments", "input", "metadata", "operation", "response", "tools"];
-/// Keys whose text, or `url` in what they hold, is an address.
-const ADDRESSES: [&str; 9] = [
+const NO_CONTENT: [&str; 10] = [
+    "action",
+    "annotations",
+    "args",
+    "arguments",
+    "citations",
+    "input",
+    "metadata",
+    "operation",
+    "response",
+    "tools",
+];
+/// Keys whose text is an address, whatever it looks like, where it is no `data:`.
+const ADDRESSES: [&str; 10] = [
     "audiourl",
     "documenturl",
     "fileuri",
     "fileurl",
     "imageurl",
     "imageuri",
-    "source",
+    "uri",
+    "url",
     "videouri",
     "videourl",
 ];
 /// Keys whose text or texts may be addresses, and content as well.
 const MEDIA: [&str; 4] = ["audio", "image", "images", "video"];
+/// Keys whose text is shown as it is. Under any other one a text that begins as an address does is one: hosts differ in where they
+/// take addresses (`file_data`, `input_audio.data`).
+const TEXTS: [&str; 17] = [
+    "content",
+    "context",
+    "description",
+    "error",
+    "name",
+    "output",
+    "reasoning",
+    "reasoningcontent",
+    "refusal",
+    "result",
+    "source",
+    "stderr",
+    "stdout",
+    "summary",
+    "text",
+    "thinking",
+    "title",
+];
+/// What stands before the names of kept files in the text of a system message (DashScope's way).
+const KEPT: &str = "fileid://";
 
 /// The first thing in a request that the model's host would read elsewhere for the agent.
 pub(crate) fn read_for_it<'a>(asked: &'a Object<'_>) -> Option<Read<'a>> {
     let mut shown = asked.0.iter().filter(|(key, _)| SHOWN.contains(&plain(key).as_str()));
-    shown.find_map(|(_, value)| content(value))
+    shown.find_map(|(_, value)| content("text", value))
 }
 
-/// What is read by reason of a message, a part of one, or several of them.
-fn content<'a>(value: &'a Json<'_>) -> Option<Read<'a>> {
+/// What is read by reason of what a key, in plain spelling, holds.
+fn content<'a>(key: &str, value: &'a Json<'_>) -> Option<Read<'a>> {
     match value {
         Json::Object(object) => part(object),
-        Json::List(list) => list.iter().find_map(content),
-        Json::Plain(_) | Json::Text(_) => None,
+        Json::List(list) => list.iter().find_map(|value| content(key, value)),
+        Json::Text(text) => named(key, text),
+        Json::Plain(_) => None,
     }
 }
 
+/// What is read by reason of a message or a part of one.
 fn part<'a>(object: &'a Object<'_>) -> Option<Read<'a>> {
-    // An earlier item, by its name alone.
-    if object.text("type") == Some("item_reference") {
-        return Some(Read::Kept(object.text("id").unwrap_or("item_reference")));
+    if let Some(name) = by_name_alone(object) {
+        return Some(Read::Kept(name));
     }
     object.0.iter().find_map(|(key, value)| {
         let plain = plain(key);
-        if NO_CONTENT.contains(&plain.as_str()) {
-            return None;
-        }
-        match value {
-            Json::Text(text) if plain == "fileid" => Some(Read::Kept(text)),
-            // A search's result of the agent's own names its source in a text.
-            Json::Text(text) if ADDRESSES.contains(&plain.as_str()) && plain != "source" => remote(text),
-            Json::Object(held) if ADDRESSES.contains(&plain.as_str()) => {
-                held.text("url").and_then(remote).or_else(|| part(held))
-            }
-            media if MEDIA.contains(&plain.as_str()) => named(media).or_else(|| content(media)),
-            value => content(value),
-        }
+        let shown = !NO_CONTENT.contains(&plain.as_str());
+        shown.then(|| content(&plain, value)).flatten()
     })
 }
 
-/// An address among texts that may be content themselves.
-fn named<'a>(value: &'a Json<'_>) -> Option<Read<'a>> {
-    match value {
-        Json::Text(text) => Some(text).filter(|text| text.contains("://")).and_then(|text| remote(text)),
-        Json::List(list) => list.iter().find_map(named),
-        Json::Plain(_) | Json::Object(_) => None,
+/// The name of an earlier item, or of an answer's sound, in place of what it holds. A host may take one that does not say its type.
+fn by_name_alone<'a>(object: &'a Object<'_>) -> Option<&'a str> {
+    let name = object.text("id");
+    if object.text("type") == Some("item_reference") {
+        return Some(name.unwrap_or("item_reference"));
     }
+    let holds_more = |(key, value): &(std::borrow::Cow<'_, str>, Json<'_>)| {
+        !value.says_no() && !["id", "object", "status", "type"].contains(&key.as_ref())
+    };
+    name.filter(|_| !object.0.iter().any(|held| holds_more(held)))
+}
+
+/// What a text names that stands under a key.
+fn named<'a>(key: &str, text: &'a str) -> Option<Read<'a>> {
+    if ["fileid", "fileids"].contains(&key) {
+        return Some(Read::Kept(text));
+    }
+    if TEXTS.contains(&key) {
+        return text.trim_start().starts_with(KEPT).then_some(Read::Kept(text));
+    }
+    let is_one = ADDRESSES.contains(&key) || (MEDIA.contains(&key) && text.contains("://"));
+    (is_one || begins_as_address(text)).then(|| remote(text)).flatten()
+}
+
+/// Whether a text begins with a scheme and two slashes, of either kind.
+fn begins_as_address(text: &str) -> bool {
+    let Some((scheme, rest)) = text.trim_start().split_once(':') else { return false };
+    let named = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
+    named && rest.chars().take(2).filter(|c| "/\\".contains(*c)).count() == 2
 }
 
 /// A text that names a place: what is no `data:` holds no content itself.
@@ -130,6 +177,17 @@ mod tests {
             chat(&json!({"type": "video", "video": ["data:,", URL]})),
             chat(&json!({"type": "tool_result", "content": [{"type": "image", "source": {"url": URL}}]})),
             json!({"system": [{"type": "document", "source": {"type": "url", "url": URL}}], "messages": []}),
+            // Where some hosts take addresses though their name is of content; in spellings that lenient ones may take.
+            chat(&json!({"type": "file", "file": {"filename": "a.pdf", "file_data": URL}})),
+            chat(&json!({"type": "input_audio", "input_audio": {"data": URL, "format": "wav"}})),
+            item(&json!({"role": "user", "content": [{"type": "input_file", "file_data": URL}]})),
+            chat(&json!({"type": "image_url", "image_url": {"URL": URL, "url": "data:,"}})),
+            chat(&json!({"type": "image_url", "image_url": {"url": [URL]}})),
+            chat(&json!({"type": "image_url", "image_url": [URL]})),
+            chat(&json!({"type": "document", "source": {"type": "url", "URL": URL}})),
+            chat(&json!({"type": "image", "url": URL})),
+            chat(&json!({"type": "image", "uri": URL})),
+            json!({"contents": [{"parts": [{"inlineData": {"data": URL, "mimeType": "x"}}]}]}),
             json!({"contents": [{"parts": [{"fileData": {"fileUri": URL}}]}]}),
             json!({"contents": [{"parts": [{"functionResponse": {"response": {}, "parts": [{"fileData": {"fileUri": URL}}]}}]}]}),
             json!({"systemInstruction": {"parts": [{"file_data": {"file_uri": URL}}]}}),
@@ -146,8 +204,35 @@ mod tests {
             chat(&json!({"type": "file", "file": {"file_id": "f"}})),
             item(&json!({"role": "user", "content": [{"type": "input_file", "file_id": "f"}]})),
             item(&json!({"type": "item_reference", "id": "f"})),
+            item(&json!({"id": "f"})),
+            item(&json!({"type": null, "id": "f"})),
+            item(&json!({"type": "image_generation_call", "id": "f"})),
+            json!({"messages": [{"role": "assistant", "audio": {"id": "f"}}]}),
         ] {
             assert_eq!(found(&asked).as_deref(), Some("kept f"), "{asked}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_a_system_message_names_is_kept_by_the_host() {
+        let asked = json!({"messages": [{"role": "system", "content": "fileid://a,fileid://b"}]});
+        assert_eq!(found(&asked).as_deref(), Some("kept fileid://a,fileid://b"));
+    }
+
+    #[test]
+    fn slashes_of_either_kind_make_an_address_and_a_drive_or_a_word_does_not() {
+        for (text, is) in [
+            (URL, true),
+            (" \nFTP://x", true),
+            ("https:\\\\x", true),
+            ("s3://bucket", true),
+            ("data:image/png;base64,AA==", false),
+            ("a: //", false),
+            ("1a://x", false),
+            ("note: see https://a.example", false),
+            ("C:\\x", false),
+        ] {
+            assert_eq!(begins_as_address(text), is, "{text:?}");
         }
     }
 
@@ -172,6 +257,16 @@ mod tests {
             item(&call(&json!({"type": "exec", "env": {"SOURCE": URL, "image_url": URL, "file_id": "f"}}))),
             item(&json!({"type": "apply_patch_call", "operation": {"path": "a", "image_url": URL}})),
             json!({"instructions": URL, "input": URL}),
+            item(&json!({"type": "function_call_output", "call_id": "c", "output": URL})),
+            item(&json!({"type": "shell_call_output", "output": [{"stdout": URL, "stderr": URL}]})),
+            item(
+                &json!({"type": "reasoning", "id": "rs", "summary": [{"type": "summary_text", "text": URL}]}),
+            ),
+            json!({"messages": [{"role": "assistant", "content": null, "reasoning_content": URL,
+                "tool_calls": [{"id": "c", "function": {"name": "f", "arguments": URL}}]}]}),
+            chat(
+                &json!({"type": "text", "text": "x", "citations": [{"url": URL}], "annotations": [{"url": URL}]}),
+            ),
         ] {
             assert_eq!(found(&asked), None, "{asked}");
         }
