@@ -1,7 +1,12 @@
 //! Tokens of a model's answer, read from the bytes on their way to the agent.
 
+use std::collections::BTreeSet;
+
 use infradev_model::{Tokens, Wire};
 use serde_json::Value;
+
+/// The content type of a stream.
+const EVENTS: &str = "text/event-stream";
 
 /// Longest answer, or line of a stream, that is looked into; a longer one passes by unread.
 const LONGEST: usize = 32 << 20;
@@ -11,7 +16,7 @@ const LONGEST: usize = 32 << 20;
 pub(crate) struct Found {
     /// Tokens; none where it said nothing of them.
     pub tokens: Option<Tokens>,
-    /// Nothing that it may say of them is to come.
+    /// Its last word of them was read: of a stream the part that tells the sum, of any other answer the whole.
     pub done: bool,
     /// The model would not go on.
     pub refused: bool,
@@ -27,22 +32,26 @@ pub(crate) struct Reader {
     held: Vec<u8>,
     /// What is held is longer than is looked into.
     too_long: bool,
-    /// A choice of a chat came to its end.
-    finished: bool,
+    /// How many choices, or candidates, were asked for.
+    choices: usize,
+    /// Those of them that came to their end.
+    finished: BTreeSet<u64>,
     /// What summing the prompt up took, of which the sum of the answer itself says nothing (Anthropic's).
     summed_up: Tokens,
     found: Found,
 }
 
 impl Reader {
-    pub(crate) fn new(wire: Wire, content_type: &str) -> Reader {
-        let stream = content_type.starts_with("text/event-stream");
+    /// Of an answer to a request for so many choices.
+    pub(crate) fn new(wire: Wire, content_type: &str, choices: usize) -> Reader {
+        let stream = content_type.get(..EVENTS.len()).is_some_and(|own| own.eq_ignore_ascii_case(EVENTS));
         Reader {
             wire,
             stream,
             held: Vec::new(),
             too_long: false,
-            finished: false,
+            choices,
+            finished: BTreeSet::new(),
             summed_up: Tokens::default(),
             found: Found::default(),
         }
@@ -105,27 +114,35 @@ impl Reader {
                 self.anthropic(&event["message"]);
                 self.anthropic(event);
                 self.found.refused |= event["delta"]["stop_reason"] == "refusal";
-                let last = event["type"] == "message_delta" && event["usage"]["output_tokens"].is_u64();
-                self.found.done |= last || event["type"] == "message_stop";
+                let told = number(&event["usage"]["output_tokens"]).is_some();
+                self.found.done |= told && event["type"] == "message_delta";
             }
             // `response.completed`, `.incomplete` and `.failed` hold the whole answer.
             Wire::OpenaiResponses => {
                 self.responses(&event["response"]);
                 self.found.done |= self.found.tokens.is_some();
             }
-            // Some servers tell the sum so far with each part; the last ones have no choices, or come after the choice's end.
+            // Some servers tell the sum so far with each part; the last ones have no choices, or come after the choice's end. Of
+            // several choices each has a sum of its own there, and the part without choices tells that of all.
             Wire::OpenaiChat => {
                 self.chat(event);
-                let choices = event["choices"].as_array();
-                self.finished |= event["choices"][0]["finish_reason"].is_string();
-                let last = self.finished || choices.is_some_and(Vec::is_empty);
-                self.found.done |= last && event["usage"].is_object();
+                self.ends(&event["choices"], "finish_reason");
+                let all = event["choices"].as_array().is_some_and(Vec::is_empty);
+                let last = all || (self.choices == 1 && !self.finished.is_empty());
+                self.found.done |= last && usage_of_chat(&event["usage"]).is_some();
             }
             Wire::GeminiGenerate => {
                 self.gemini(event);
-                self.found.done |= event["candidates"][0]["finishReason"].is_string();
+                self.ends(&event["candidates"], "finishReason");
+                self.found.done |= self.finished.len() >= self.choices;
             }
         }
+    }
+
+    /// Notes the choices that end in a part.
+    fn ends(&mut self, choices: &Value, reason: &str) {
+        let ended = choices.as_array().into_iter().flatten().filter(|choice| choice[reason].is_string());
+        self.finished.extend(ended.map(|choice| count(&choice["index"])));
     }
 
     fn whole(&mut self, answer: &Value) {
@@ -145,7 +162,7 @@ impl Reader {
     fn anthropic(&mut self, part: &Value) {
         self.found.refused |= part["stop_reason"] == "refusal";
         let usage = &part["usage"];
-        if !usage.is_object() {
+        if !tells(usage, &["input_tokens", "output_tokens"]) {
             return;
         }
         if let Some(rounds) = usage["iterations"].as_array() {
@@ -158,7 +175,7 @@ impl Reader {
             }
         }
         let tokens = self.found.tokens.get_or_insert_default();
-        let told = |name: &str| usage[name].as_u64();
+        let told = |name: &str| number(&usage[name]);
         let parts = INPUTS.map(told);
         // The last event of a stream may tell of the answer alone.
         if parts[0].is_some_and(|count| count > 0) || tokens.input == 0 {
@@ -167,7 +184,7 @@ impl Reader {
             tokens.written = parts[1].unwrap_or(0);
         }
         tokens.output = told("output_tokens").unwrap_or(tokens.output);
-        let reasoning = usage["output_tokens_details"]["thinking_tokens"].as_u64();
+        let reasoning = number(&usage["output_tokens_details"]["thinking_tokens"]);
         tokens.reasoning = reasoning.unwrap_or(tokens.reasoning);
     }
 
@@ -177,7 +194,7 @@ impl Reader {
             self.found.error = Some(message(error));
         }
         let usage = &response["usage"];
-        if usage.is_object() {
+        if tells(usage, &["input_tokens", "output_tokens"]) {
             self.found.tokens = Some(Tokens {
                 input: count(&usage["input_tokens"]),
                 cached: count(&usage["input_tokens_details"]["cached_tokens"]),
@@ -198,7 +215,7 @@ impl Reader {
         let finish = part["candidates"][0]["finishReason"].as_str().unwrap_or_default();
         self.found.refused |= BLOCKED.contains(&finish) || part["promptFeedback"]["blockReason"].is_string();
         let usage = &part["usageMetadata"];
-        if usage.is_object() {
+        if tells(usage, &["promptTokenCount", "candidatesTokenCount"]) {
             let reasoning = count(&usage["thoughtsTokenCount"]);
             self.found.tokens = Some(Tokens {
                 input: count(&usage["promptTokenCount"])
@@ -220,7 +237,7 @@ const BLOCKED: [&str; 4] = ["SAFETY", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"]
 
 /// Usage as chat completions tell it; none where they do not.
 pub(crate) fn usage_of_chat(usage: &Value) -> Option<Tokens> {
-    usage.is_object().then(|| Tokens {
+    tells(usage, &["prompt_tokens", "completion_tokens"]).then(|| Tokens {
         input: count(&usage["prompt_tokens"]),
         cached: count(&usage["prompt_tokens_details"]["cached_tokens"]),
         written: 0,
@@ -229,8 +246,20 @@ pub(crate) fn usage_of_chat(usage: &Value) -> Option<Tokens> {
     })
 }
 
+/// Whether a usage holds any of these counts.
+fn tells(usage: &Value, counts: &[&str]) -> bool {
+    counts.iter().any(|name| number(&usage[*name]).is_some())
+}
+
+/// A count; some servers write `100.0`.
+fn number(value: &Value) -> Option<u64> {
+    let whole = value.as_f64().filter(|number| number.fract() == 0.0 && (0.0..9e15).contains(number));
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is whole and in range")]
+    value.as_u64().or_else(|| whole.map(|number| number as u64))
+}
+
 fn count(value: &Value) -> u64 {
-    value.as_u64().unwrap_or(0)
+    number(value).unwrap_or(0)
 }
 
 /// What an error says, in one line.
@@ -244,7 +273,7 @@ mod tests {
     use super::*;
 
     fn read(wire: Wire, content_type: &str, text: &str, step: usize) -> Found {
-        let mut reader = Reader::new(wire, content_type);
+        let mut reader = Reader::new(wire, content_type, 1);
         for part in text.as_bytes().chunks(step) {
             reader.feed(part);
         }
@@ -254,7 +283,7 @@ mod tests {
     /// In one piece and byte by byte.
     fn stream(wire: Wire, text: &str) -> Found {
         let [whole, bytes] =
-            [text.len(), 1].map(|step| read(wire, "text/event-stream; charset=utf-8", text, step));
+            [text.len(), 1].map(|step| read(wire, "Text/Event-Stream; charset=utf-8", text, step));
         assert_eq!(whole, bytes);
         whole
     }
@@ -326,6 +355,69 @@ mod tests {
         assert_eq!(read(Wire::AnthropicMessages, "application/json", text, 5).tokens, tokens(3, 0, 4, 0));
         assert_eq!(read(Wire::OpenaiChat, "application/json", "{\"choices\":[]}", 5).tokens, None);
         assert_eq!(read(Wire::OpenaiChat, "application/json", "{\"choi", 5), Found::default());
+    }
+
+    #[test]
+    fn a_usage_without_a_count_tells_nothing_and_a_count_may_have_a_point() {
+        for (usage, told) in [
+            ("{}", None),
+            (r#"{"prompt_tokens":null,"total_tokens":2000}"#, None),
+            (r#"{"prompt_tokens":-1,"completion_tokens":0.5}"#, None),
+            (r#"{"prompt_tokens":100.0,"completion_tokens":10.0}"#, tokens(100, 0, 10, 0)),
+            (r#"{"completion_tokens":3}"#, tokens(0, 0, 3, 0)),
+        ] {
+            let text = format!(r#"{{"usage":{usage}}}"#);
+            assert_eq!(read(Wire::OpenaiChat, "application/json", &text, 5).tokens, told, "{usage}");
+        }
+        for (wire, text) in [
+            (Wire::AnthropicMessages, r#"{"usage":{}}"#),
+            (Wire::OpenaiResponses, r#"{"usage":{"total_tokens":4}}"#),
+            (Wire::GeminiGenerate, r#"{"usageMetadata":{"totalTokenCount":4}}"#),
+        ] {
+            assert_eq!(read(wire, "application/json", text, 5).tokens, None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_streams_last_word_is_the_sum_of_all_choices_and_no_part_before_it() {
+        let part = |index: u64, end: &str, sum: u64| {
+            format!(
+                "data: {{\"choices\":[{{\"index\":{index},\"finish_reason\":{end}}}],\"usage\":{{\"prompt_tokens\":9,\"completion_tokens\":{sum}}}}}\n\n"
+            )
+        };
+        let all = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":8}}\n\n";
+        let done = |choices, text: &str| {
+            let mut reader = Reader::new(Wire::OpenaiChat, EVENTS, choices);
+            reader.feed(text.as_bytes());
+            let found = reader.finish();
+            (found.done, found.tokens.map_or(0, |tokens| tokens.output))
+        };
+        let first = part(0, "null", 3) + &part(0, "\"stop\"", 4);
+        assert_eq!(done(1, &part(0, "null", 3)), (false, 3));
+        assert_eq!(done(1, &first), (true, 4));
+        assert_eq!(done(2, &first), (false, 4));
+        let both = first + &part(1, "\"stop\"", 4);
+        assert_eq!(done(2, &both), (false, 4));
+        assert_eq!(done(2, &(both + all)), (true, 8));
+    }
+
+    #[test]
+    fn a_stream_that_ends_without_its_last_word_is_not_done() {
+        let start = "data: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":9,\"output_tokens\":1}}}\n\n";
+        let delta = "data: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":7}}\n\n";
+        let stop = "data: {\"type\":\"message_stop\"}\n\n";
+        for (text, done) in [
+            (format!("{start}{stop}"), false),
+            (format!("{start}{delta}"), true),
+            (format!("{start}{delta}{stop}"), true),
+        ] {
+            assert_eq!(stream(Wire::AnthropicMessages, &text).done, done, "{text}");
+        }
+        let part = |end: &str| {
+            format!("data: {{\"candidates\":[{{{end}}}],\"usageMetadata\":{{\"promptTokenCount\":9}}}}\n\n")
+        };
+        assert!(!stream(Wire::GeminiGenerate, &part("")).done);
+        assert!(stream(Wire::GeminiGenerate, &(part("") + &part("\"finishReason\":\"STOP\""))).done);
     }
 
     #[test]

@@ -50,7 +50,17 @@ fn is_of(known: &str, asked: &str) -> bool {
 pub(crate) fn named<'a>(path: &'a str, asked: &'a Object<'_>) -> Option<&'a str> {
     let in_path = path.rsplit_once("/models/").and_then(|(_, rest)| rest.split_once(':'));
     let name = in_path.map(|(model, _)| model).or_else(|| asked.text("model"))?;
-    Some(name.strip_prefix("models/").unwrap_or(name))
+    Some(bare(name))
+}
+
+/// The model in a request's body where that is another one than the one it is for: which of the two counts would be the host's choice.
+pub(crate) fn another<'a>(model: Option<&str>, asked: &'a Object<'_>) -> Option<&'a str> {
+    asked.text("model").filter(|other| model.is_some_and(|model| model != bare(other)))
+}
+
+/// A name as Gemini writes it elsewhere.
+fn bare(name: &str) -> &str {
+    name.strip_prefix("models/").unwrap_or(name)
 }
 
 #[cfg(test)]
@@ -80,5 +90,14 @@ mod tests {
         assert_eq!(named("/v1/messages", &asked), Some("b"));
         assert_eq!(named("/v1beta/models/a:generateContent", &asked), Some("a"));
         assert_eq!(named("/v1/messages", &Object::read(r#"{"model":["b"]}"#).unwrap()), None);
+        for (path, body, other) in [
+            ("/v1/messages", r#"{"model":"b"}"#, None),
+            ("/v1beta/models/b:generateContent", r#"{"model":"models/b"}"#, None),
+            ("/v1beta/models/b:generateContent", "{}", None),
+            ("/v1beta/models/b:generateContent", r#"{"model":"models/c"}"#, Some("models/c")),
+        ] {
+            let asked = Object::read(body).unwrap();
+            assert_eq!(another(named(path, &asked), &asked), other, "{path} {body}");
+        }
     }
 }

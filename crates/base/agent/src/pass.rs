@@ -18,8 +18,6 @@ use crate::waiting::asked_to_wait;
 pub(crate) struct Reply {
     pub status: StatusCode,
     pub headers: HeaderMap,
-    /// How long its body is to be, where the endpoint says so.
-    length: Option<u64>,
     pub body: stream::BoxStream<'static, reqwest::Result<Bytes>>,
 }
 
@@ -28,7 +26,6 @@ impl From<reqwest::Response> for Reply {
         Reply {
             status: response.status(),
             headers: response.headers().clone(),
-            length: response.content_length(),
             body: response.bytes_stream().boxed(),
         }
     }
@@ -62,7 +59,6 @@ pub(crate) async fn pass(
     let content_type = kept.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     answer.status(reply.status.as_u16(), content_type.unwrap_or_default());
     answer.retry_after(asked_to_wait(&reply.headers));
-    answer.expected(reply.length);
     let parts = Parts { of: reply.body, answer, strike: Strike::new(key), over: false };
     let mut back = Response::new(StreamBody::new(stream::unfold(parts, Parts::next)).boxed_unsync());
     *back.status_mut() = reply.status;
@@ -104,9 +100,6 @@ impl Parts {
                 }
             };
             self.answer.feed(&bytes);
-            if self.over {
-                self.answer.ended();
-            }
             // Nothing is left of a part that is held back.
             if !bytes.is_empty() {
                 return Some((Ok(Frame::data(bytes)), self));

@@ -34,7 +34,7 @@ use crate::pass::pass;
 use crate::queries::permitted;
 use crate::request::{Bodies, Looked, Refused, looked_through};
 use crate::routes::{Route, Unrouted};
-use crate::tally::{Answer, Tally};
+use crate::tally::{Answer, Asked, Tally};
 use crate::usage::Asking;
 
 /// Where the agent finds the proxy in its sandbox.
@@ -205,7 +205,7 @@ impl Work {
             Err(why) => return self.unrouted(why, method.as_str(), &path),
         };
         if self.tally.over_budget() {
-            return refusal(StatusCode::FORBIDDEN, "the tokens of this attempt are used up");
+            return used_up();
         }
         let (parts, body) = request.into_parts();
         // What is held of it is given up when the endpoint has it: its answer has begun then.
@@ -217,10 +217,17 @@ impl Work {
             }
         };
         let (looked, held) = asked.unzip();
-        let bytes = looked.as_ref().map_or(0, |looked| looked.body.len() as u64);
-        let model = looked.as_ref().and_then(|looked| looked.model.clone());
-        let answer =
-            Answer::begin(Arc::clone(&self.tally), method.as_str(), &path, route.wire(), model, bytes);
+        let asked = Asked {
+            method: method.as_str().to_owned(),
+            path,
+            wire: route.wire(),
+            model: looked.as_ref().and_then(|looked| looked.model.clone()),
+            bytes: looked.as_ref().map_or(0, |looked| looked.body.len() as u64),
+            choices: looked.as_ref().map_or(1, |looked| looked.choices),
+        };
+        let Some(answer) = Answer::begin(Arc::clone(&self.tally), asked).await else {
+            return used_up();
+        };
         let (mut headers, left_out) = sent_on(&parts.headers, endpoint.key());
         left_out.iter().for_each(|name| self.tally.lookup("header", name, 403));
         others.iter().for_each(|name| self.tally.lookup("query", name, 403));
@@ -231,7 +238,7 @@ impl Work {
         let asked = self.client.request(parts.method, url).headers(headers);
         let (asked, usage) = match looked {
             None => (asked, None),
-            Some(Looked { body, model, added }) => {
+            Some(Looked { body, model, added, .. }) => {
                 let taken = endpoint.taken();
                 let usage = added.map(|added| Asking { added, body: body.clone(), model, taken });
                 (asked.body(body), usage)
@@ -276,6 +283,10 @@ impl Work {
         let looked = looked_through(path, route, &body, models, endpoint.taken(), &self.tally)?;
         Ok(Some((looked, held)))
     }
+}
+
+fn used_up() -> Response<Body> {
+    refusal(StatusCode::FORBIDDEN, "the tokens of this attempt are used up")
 }
 
 /// Where a request wants to go, if that is not the model.

@@ -14,8 +14,8 @@ use infradev_model::Wire;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::hosted::{plain, take_hosted};
-use crate::models::{Models, named};
-use crate::object::{MOST_VALUES, Object, Unread, mended};
+use crate::models::{Models, another, named};
+use crate::object::{Json, MOST_VALUES, Object, Unread, mended};
 use crate::permitted::take_unlisted;
 use crate::remote::{Read, read_for_it};
 use crate::routes::Route;
@@ -55,6 +55,8 @@ pub(crate) struct Looked {
     pub body: Bytes,
     /// The model that it is for.
     pub model: Option<String>,
+    /// How many choices, or candidates, it asks for.
+    pub choices: usize,
     /// What we had it ask for besides.
     pub added: Option<Added>,
 }
@@ -161,6 +163,11 @@ pub(crate) fn looked_through(
     if let Some(models) = models {
         models.permit(model)?;
     }
+    if let Some(other) = another(model, &asked) {
+        let shown: String = other.chars().take(200).collect();
+        let what = format!("its path names another model than its body, `{shown}`");
+        return Err(Refused::body(path, StatusCode::BAD_REQUEST, what));
+    }
     let model = model.map(str::to_owned);
     if let Some(read) = read_for_it(&asked) {
         return Err(unread_for_it(read));
@@ -174,7 +181,20 @@ pub(crate) fn looked_through(
     }
     let asks = route == Route::Answer(Wire::OpenaiChat) && taken.by(model.as_deref()) != Some(false);
     let added = if asks { ask_for_usage(&mut asked) } else { None };
-    Ok(Looked { body: Bytes::from(asked.written(body.len())), model, added })
+    let choices = choices(&asked);
+    Ok(Looked { body: Bytes::from(asked.written(body.len())), model, choices, added })
+}
+
+/// How many choices a request asks for: `n` of a chat, `candidateCount` of Gemini's configuration. What is no number is as many as any.
+fn choices(asked: &Object<'_>) -> usize {
+    asked.0.iter().fold(1, |most, (key, value)| match (plain(key).as_str(), value) {
+        ("generationconfig", Json::Object(held)) => most.max(choices(held)),
+        ("n" | "candidatecount", value) if !value.says_no() => match value {
+            Json::Plain(raw) => most.max(raw.get().parse().unwrap_or(usize::MAX)),
+            _ => usize::MAX,
+        },
+        _ => most,
+    })
 }
 
 /// Refuses a request that would have the model's host read something.
@@ -232,6 +252,20 @@ mod tests {
         assert_eq!(bytes, "{ }");
         drop(held);
         assert_eq!(bodies.room.available_permits(), HELD / UNIT);
+    }
+
+    #[test]
+    fn choices_are_counted_by_either_name_and_what_is_no_number_is_many() {
+        for (text, asked) in [
+            ("{}", 1),
+            (r#"{"n":null}"#, 1),
+            (r#"{"n":20}"#, 20),
+            (r#"{"generationConfig":{"candidateCount":2}}"#, 2),
+            (r#"{"n":"3"}"#, usize::MAX),
+            (r#"{"n":2.0}"#, usize::MAX),
+        ] {
+            assert_eq!(choices(&Object::read(text).unwrap()), asked, "{text}");
+        }
     }
 
     #[test]

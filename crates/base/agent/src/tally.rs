@@ -14,7 +14,7 @@ use crate::skill::Sign;
 
 mod answer;
 
-pub(crate) use answer::Answer;
+pub(crate) use answer::{Answer, Asked};
 
 /// Different lookups that are kept; of more, only the first ones.
 const LOOKUPS: usize = 1000;
@@ -48,6 +48,8 @@ pub(crate) struct Tally {
     pub spent: Notify,
     /// Told when the endpoint sends everything away.
     pub hopeless: Notify,
+    /// Told when an answer is over.
+    over: Notify,
     seen: Mutex<Seen>,
 }
 
@@ -62,6 +64,8 @@ struct Seen {
     opened_s: Option<f64>,
     /// Failures on end that no waiting mends, with no answer before them.
     in_vain: u32,
+    /// Tokens that are kept for answers on their way.
+    under_way: u64,
     log: File,
 }
 
@@ -94,6 +98,7 @@ impl Tally {
             retry_after: None,
             opened_s: None,
             in_vain: 0,
+            under_way: 0,
             log,
         };
         Tally {
@@ -102,6 +107,7 @@ impl Tally {
             sign,
             spent: Notify::new(),
             hopeless: Notify::new(),
+            over: Notify::new(),
             seen: Mutex::new(seen),
         }
     }
@@ -183,6 +189,31 @@ impl Tally {
     pub(crate) fn over_budget(&self) -> bool {
         let used = self.seen().metered.charged();
         self.budget.is_some_and(|budget| used >= budget)
+    }
+
+    /// Keeps tokens for an answer, once those on their way leave room for it in the budget; one alone always has room. Whether any of
+    /// the budget is left.
+    async fn make_room(&self, reserved: u64) -> bool {
+        loop {
+            let over = self.over.notified();
+            tokio::pin!(over);
+            // From here on an answer's end is heard.
+            over.as_mut().enable();
+            {
+                let mut seen = self.seen();
+                let used = seen.metered.charged();
+                let budget = self.budget.unwrap_or(u64::MAX);
+                if used >= budget {
+                    return false;
+                }
+                let taken = used.saturating_add(seen.under_way).saturating_add(reserved);
+                if seen.under_way == 0 || taken <= budget {
+                    seen.under_way = seen.under_way.saturating_add(reserved);
+                    return true;
+                }
+            }
+            over.await;
+        }
     }
 
     /// All of it so far.

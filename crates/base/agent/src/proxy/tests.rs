@@ -5,6 +5,7 @@ use infradev_model::AgentSpec;
 
 use super::*;
 use crate::secret::GivenKey;
+use crate::tally::Last;
 
 mod bounded;
 mod counting;

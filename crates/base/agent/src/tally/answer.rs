@@ -15,6 +15,9 @@ const EXCERPT: usize = 4 << 10;
 /// the estimate is rather too high.
 const BYTES_A_TOKEN: u64 = 4;
 
+/// Tokens that are kept of a budget for an answer on its way. Most are shorter.
+const AN_ANSWER: u64 = 8192;
+
 /// Counts a request for a model.
 fn of_model(metered: &mut Metered, model: &str, tokens: Tokens) {
     let known = metered.models.iter().position(|known| known.model == model);
@@ -26,23 +29,37 @@ fn of_model(metered: &mut Metered, model: &str, tokens: Tokens) {
     metered.models[at].tokens += tokens;
 }
 
+/// A request that is to be passed on.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    pub method: String,
+    pub path: String,
+    /// Of a request for an answer, how it is written.
+    pub wire: Option<Wire>,
+    pub model: Option<String>,
+    /// Bytes of its body.
+    pub bytes: u64,
+    /// How many choices, or candidates, it asks for.
+    pub choices: usize,
+}
+
+impl Asked {
+    /// Tokens that are kept for it while it is under way.
+    fn reserved(&self) -> u64 {
+        if self.wire.is_some() { (self.bytes / BYTES_A_TOKEN).saturating_add(AN_ANSWER) } else { 0 }
+    }
+}
+
 /// One request that is passed on. Dropped, it is over and counted.
 #[derive(Debug)]
 pub(crate) struct Answer {
     tally: Arc<Tally>,
     begun: f64,
-    method: String,
-    path: String,
-    wire: Option<Wire>,
-    model: Option<String>,
+    asked: Asked,
     /// Whether the endpoint may have begun to answer.
     begun_there: bool,
-    /// Bytes of the request's body.
-    asked: u64,
-    /// Bytes of the answer's body: that came, and that are to come where the endpoint said so.
-    bytes: (u64, Option<u64>),
-    /// The body's end was seen.
-    ended: bool,
+    /// Bytes of the answer's body that came.
+    bytes: u64,
     status: Option<u16>,
     reader: Option<Reader>,
     excerpt: Vec<u8>,
@@ -51,33 +68,24 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Of a request of so many bytes.
-    pub(crate) fn begin(
-        tally: Arc<Tally>,
-        method: &str,
-        path: &str,
-        wire: Option<Wire>,
-        model: Option<String>,
-        asked: u64,
-    ) -> Answer {
+    /// Begins once the budget has room for it beside those that are under way; none where the tokens are used up.
+    pub(crate) async fn begin(tally: Arc<Tally>, asked: Asked) -> Option<Answer> {
+        if !tally.make_room(asked.reserved()).await {
+            return None;
+        }
         let begun = tally.seconds();
-        Answer {
+        Some(Answer {
             tally,
             begun,
-            method: method.to_owned(),
-            path: path.to_owned(),
-            wire,
-            model,
-            begun_there: true,
             asked,
-            bytes: (0, None),
-            ended: false,
+            begun_there: true,
+            bytes: 0,
             status: None,
             reader: None,
             excerpt: Vec::new(),
             failure: None,
             retry_after: None,
-        }
+        })
     }
 
     /// The endpoint was not reached, or broke off after it had begun.
@@ -92,9 +100,9 @@ impl Answer {
         self.tally.seen().write(&Line {
             at_s: self.begun,
             took_s: now - self.begun,
-            method: &self.method,
-            path: &self.path,
-            model: self.model.as_deref(),
+            method: &self.asked.method,
+            path: &self.asked.path,
+            model: self.asked.model.as_deref(),
             status: Some(status),
             tokens: None,
             estimated: None,
@@ -105,7 +113,7 @@ impl Answer {
     pub(crate) fn status(&mut self, status: u16, content_type: &str) {
         self.status = Some(status);
         if (200..300).contains(&status) {
-            self.reader = self.wire.map(|wire| Reader::new(wire, content_type));
+            self.reader = self.asked.wire.map(|wire| Reader::new(wire, content_type, self.asked.choices));
         }
     }
 
@@ -114,32 +122,20 @@ impl Answer {
         self.retry_after = wait;
     }
 
-    /// How long the answer's body is to be, where the endpoint says so.
-    pub(crate) fn expected(&mut self, bytes: Option<u64>) {
-        self.bytes.1 = bytes;
-    }
-
-    /// The answer's body came to its end.
-    pub(crate) fn ended(&mut self) {
-        self.ended = true;
-    }
-
-    /// Whether tokens are missing in what the answer said of them: it is none that the endpoint sent instead, and it said nothing,
-    /// or was broken off before its last word.
+    /// Whether tokens are missing in what the answer said of them: it is none that the endpoint sent instead, and it said nothing, or
+    /// came to its end, of itself or broken off, before its last word.
     fn lacks_tokens(&self, found: &Found) -> bool {
         let sent_away = self.status.is_some_and(|status| !(200..300).contains(&status));
-        let whole =
-            found.done || (found.error.is_none() && (self.ended || Some(self.bytes.0) == self.bytes.1));
-        self.begun_there && !sent_away && (found.tokens.is_none() || !whole)
+        self.begun_there && !sent_away && (found.tokens.is_none() || !found.done)
     }
 
     /// Tokens of request and answer by their bytes, less those that were told.
     fn estimate(&self, told: Tokens) -> u64 {
-        (self.asked.saturating_add(self.bytes.0) / BYTES_A_TOKEN).saturating_sub(told.all())
+        (self.asked.bytes.saturating_add(self.bytes) / BYTES_A_TOKEN).saturating_sub(told.all())
     }
 
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
-        self.bytes.0 += bytes.len() as u64;
+        self.bytes += bytes.len() as u64;
         match &mut self.reader {
             Some(reader) => reader.feed(bytes),
             None => {
@@ -161,7 +157,7 @@ impl Answer {
 impl Drop for Answer {
     fn drop(&mut self) {
         let found = self.reader.as_mut().map(Reader::finish).unwrap_or_default();
-        let lacks = self.wire.is_some() && self.lacks_tokens(&found);
+        let lacks = self.asked.wire.is_some() && self.lacks_tokens(&found);
         let estimated = lacks.then(|| self.estimate(found.tokens.unwrap_or_default()));
         let last = match (self.failure.take(), self.status) {
             (Some(failure), _) => failure,
@@ -180,7 +176,7 @@ impl Drop for Answer {
         };
         let now = self.tally.seconds();
         let mut seen = self.tally.seen();
-        if let Some(wire) = self.wire {
+        if let Some(wire) = self.asked.wire {
             let metered = &mut seen.metered;
             metered.requests += 1;
             if !metered.wires.contains(&wire) {
@@ -192,7 +188,7 @@ impl Drop for Answer {
             metered.unmetered += u64::from(lacks);
             metered.estimated = metered.estimated.saturating_add(estimated.unwrap_or(0));
             metered.tokens += found.tokens.unwrap_or_default();
-            if let Some(model) = &self.model {
+            if let Some(model) = &self.asked.model {
                 of_model(metered, model, found.tokens.unwrap_or_default());
             }
             if last != Last::None {
@@ -204,21 +200,78 @@ impl Drop for Answer {
         seen.write(&Line {
             at_s: self.begun,
             took_s: now - self.begun,
-            method: &self.method,
-            path: &self.path,
-            model: self.model.as_deref(),
+            method: &self.asked.method,
+            path: &self.asked.path,
+            model: self.asked.model.as_deref(),
             status: self.status,
             tokens: found.tokens,
             estimated,
             error: error.as_deref(),
         });
+        seen.under_way = seen.under_way.saturating_sub(self.asked.reserved());
         let in_vain = seen.in_vain >= IN_VAIN;
         drop(seen);
+        self.tally.over.notify_waiters();
         if in_vain {
             self.tally.hopeless.notify_one();
         }
         if self.tally.over_budget() {
             self.tally.spent.notify_one();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    fn asked(bytes: u64) -> Asked {
+        Asked {
+            method: "POST".to_owned(),
+            path: "/v1/messages".to_owned(),
+            wire: Some(Wire::AnthropicMessages),
+            model: None,
+            bytes,
+            choices: 1,
+        }
+    }
+
+    /// A stream's end, with so many tokens.
+    fn tell(answer: &mut Answer, output: u64) {
+        answer.status(200, "application/json");
+        answer.feed(format!("{{\"usage\":{{\"output_tokens\":{output}}}}}").as_bytes());
+    }
+
+    fn tally(budget: Option<u64>) -> Arc<Tally> {
+        Arc::new(Tally::new(tempfile::tempfile().unwrap(), budget, None))
+    }
+
+    #[tokio::test]
+    async fn an_answer_waits_for_those_under_way_where_they_may_use_the_budget_up() {
+        let tally = tally(Some(2 * AN_ANSWER));
+        let begin = |bytes| Answer::begin(Arc::clone(&tally), asked(bytes));
+        let mut first = begin(4 * AN_ANSWER).await.unwrap();
+        let mut second = Box::pin(begin(4));
+        assert!(second.as_mut().now_or_never().is_none());
+        tell(&mut first, 10);
+        drop(first);
+        let mut second = second.await.unwrap();
+        let mut third = Box::pin(begin(4));
+        assert!(third.as_mut().now_or_never().is_none(), "ten tokens are gone");
+        tell(&mut second, 2 * AN_ANSWER);
+        drop(second);
+        assert!(third.await.is_none(), "the tokens are used up");
+    }
+
+    #[tokio::test]
+    async fn answers_wait_for_none_where_the_budget_has_room_or_there_is_none() {
+        for budget in [None, Some(100 * AN_ANSWER)] {
+            let tally = tally(budget);
+            let answers = (0..20).map(|_| Answer::begin(Arc::clone(&tally), asked(4)));
+            let mut waiting = Box::pin(futures_util::future::join_all(answers));
+            assert!(waiting.as_mut().now_or_never().is_some(), "{budget:?}");
         }
     }
 }
