@@ -43,7 +43,11 @@ impl Endpoint {
             return Err(wrong("it ends with its path"));
         }
         if !parsed.username().is_empty() || parsed.password().is_some() {
-            return Err(wrong("a key goes into a variable, not into the url"));
+            let mut shown = parsed.clone();
+            // Neither is shown: it may be a key.
+            let _ = (shown.set_username("***"), shown.set_password(None));
+            let what = "a key goes into a variable, not into the url".to_owned();
+            return Err(AgentError::Endpoint { url: shown.to_string(), what });
         }
         Ok(Endpoint { url: parsed, key: key.map(Secret::try_from).transpose()?, taken: Taken::default() })
     }

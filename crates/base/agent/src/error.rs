@@ -7,6 +7,17 @@ use infradev_sandbox::SandboxError;
 use infradev_store::StoreError;
 use infradev_supervise::SuperviseError;
 
+/// What kept an agent from being installed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotInstalled {
+    /// The registry was not reached.
+    Unreachable,
+    /// The registry has no such package, or not in this version.
+    Absent,
+    /// Something else; the program's own words say what.
+    Other,
+}
+
 /// Why an agent cannot be installed or started. What it does once it runs is no error: see [`crate::RunEnd`].
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
@@ -24,7 +35,7 @@ pub enum AgentError {
     #[error("agent {agent} needs `{program}`, which is not on PATH")]
     Missing { agent: String, program: &'static str },
     #[error("agent {agent} {version} could not be installed: {program} says: {words}")]
-    Install { agent: String, version: String, program: &'static str, words: String, unreachable: bool },
+    Install { agent: String, version: String, program: &'static str, words: String, why: NotInstalled },
     #[error("agent {agent} is not of version {version}: `{command}` answers: {answer}")]
     Version { agent: String, version: String, command: String, answer: String },
     #[error("agent {agent} needs a model: give --model")]
@@ -76,6 +87,7 @@ impl Classified for AgentError {
             AgentError::Store(error) => error.class(),
             AgentError::Sandbox(error) => error.class(),
             AgentError::Supervise(error) => error.class(),
+            AgentError::Install { why: NotInstalled::Absent, .. } => Class::BadInput,
             AgentError::Missing { .. }
             | AgentError::Install { .. }
             | AgentError::HostDisk { .. }
@@ -103,7 +115,10 @@ impl Classified for AgentError {
                 Some("install Node.js and npm: apt-get install nodejs npm".to_owned())
             }
             AgentError::Missing { .. } => Some("install uv: https://docs.astral.sh/uv/".to_owned()),
-            AgentError::Install { unreachable: true, program, .. } => Some(match *program {
+            AgentError::Install { why: NotInstalled::Absent, .. } => {
+                Some("set `version` and `install` of the agent's file to what its registry has".to_owned())
+            }
+            AgentError::Install { why: NotInstalled::Unreachable, program, .. } => Some(match *program {
                 "npm" => {
                     "the registry is not reachable: see `npm config get registry`, HTTPS_PROXY".to_owned()
                 }

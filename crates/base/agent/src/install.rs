@@ -18,7 +18,7 @@ use infradev_store::{Home, folder_digest, lock};
 use infradev_supervise::{Invocation, Output, SuperviseError, find_program};
 use serde::{Deserialize, Serialize};
 
-use crate::error::AgentError;
+use crate::error::{AgentError, NotInstalled};
 use crate::known::{KnownAgent, installs_as_shipped};
 
 const MARKER: &str = "infradev-agent.json";
@@ -242,11 +242,22 @@ fn done(spec: &AgentSpec, program: &'static str, output: &Output) -> Result<(), 
     let all = output.stderr_text() + &String::from_utf8_lossy(&output.stdout);
     let lines: Vec<&str> = all.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let words = lines.iter().take(4).copied().collect::<Vec<_>>().join("; ");
-    let signs =
-        ["ENOTFOUND", "ECONNREFUSED", "EAI_AGAIN", "ETIMEDOUT", "ECONNRESET", "dns error", "(Connect)"];
-    let unreachable = signs.iter().any(|sign| all.contains(sign));
+    let why = why(&all);
     let (agent, version) = (spec.name.clone(), spec.version.clone());
-    Err(AgentError::Install { agent, version, program, words, unreachable })
+    Err(AgentError::Install { agent, version, program, words, why })
+}
+
+/// What kept npm or uv from installing, by its words.
+fn why(words: &str) -> NotInstalled {
+    let says = |signs: &[&str]| signs.iter().any(|sign| words.contains(sign));
+    if says(&["ENOTFOUND", "ECONNREFUSED", "EAI_AGAIN", "ETIMEDOUT", "ECONNRESET", "dns error", "(Connect)"])
+    {
+        NotInstalled::Unreachable
+    } else if says(&["E404", "ETARGET", "No solution found", "not found in the package registry"]) {
+        NotInstalled::Absent
+    } else {
+        NotInstalled::Other
+    }
 }
 
 /// Asks for the version, in an empty home. `place` is the agent's folder, where it has one.
@@ -302,6 +313,19 @@ mod tests {
         let home = Home::at(home.path()).unwrap();
         let made = super::install(&home, &agent, None, &|_| {});
         made.err().map(|error| (error.class(), error.to_string()))
+    }
+
+    #[test]
+    fn a_registry_that_lacks_a_package_is_told_from_one_that_is_not_reached() {
+        for (words, told) in [
+            ("npm error code E404; npm error 404 Not Found", NotInstalled::Absent),
+            ("npm error code ETARGET; npm error notarget No matching version found", NotInstalled::Absent),
+            ("× No solution found when resolving dependencies:", NotInstalled::Absent),
+            ("npm error code ECONNREFUSED", NotInstalled::Unreachable),
+            ("npm error code EACCES", NotInstalled::Other),
+        ] {
+            assert_eq!(why(words), told, "{words}");
+        }
     }
 
     #[test]

@@ -204,6 +204,9 @@ impl AgentSpec {
         if let Some((folder, what)) = folder.and_then(|folder| Some((folder, misplaced(folder)?))) {
             return refuse("skills.folder", format!("`{folder}` {what}"));
         }
+        if let Some(what) = self.model.as_ref().and_then(|model| no_endpoint(&model.base_url)) {
+            return refuse("model.base_url", what.to_owned());
+        }
         let texts = self.run.command.iter().map(|text| ("run.command", text));
         let texts = texts.chain(self.run.env.values().map(|text| ("run.env", text)));
         let texts = texts
@@ -220,6 +223,23 @@ impl AgentSpec {
         }
         Ok(())
     }
+}
+
+/// Why a url is no endpoint's; none where it may be one. The url itself is not shown: it may hold a key.
+fn no_endpoint(url: &str) -> Option<&'static str> {
+    let scheme = |scheme: &&str| url.get(..scheme.len()).is_some_and(|own| own.eq_ignore_ascii_case(scheme));
+    let Some(scheme) = ["http://", "https://"].into_iter().find(scheme) else {
+        return Some("begins with http:// or https://");
+    };
+    let rest = &url[scheme.len()..];
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if host.is_empty() || url.contains(char::is_whitespace) {
+        return Some("names a host");
+    }
+    if host.contains('@') {
+        return Some("holds a name or a key: that goes into a variable that `key_env` names");
+    }
+    rest.contains(['?', '#']).then_some("ends with its path: no query, no fragment")
 }
 
 /// Folders of an agent's sandbox in which nothing of its file can be laid: its task's, ours, and what it sees of the host's `/etc`. Besides: [`HOSTS`].

@@ -159,7 +159,9 @@ fn word(event: &Value) -> OwnWord {
     let subtype = event["subtype"].as_str().unwrap_or_default();
     let said = || {
         let told = event["result"].as_str().or_else(|| event["error"]["message"].as_str());
-        message(&json!({"message": told.filter(|text| !text.is_empty()).unwrap_or(subtype)}))
+        let told = told.filter(|text| !text.is_empty()).unwrap_or(subtype);
+        let nothing = "its last word does not say how it ended";
+        message(&json!({"message": if told.is_empty() { nothing } else { told }}))
     };
     match (subtype, event["is_error"].as_bool()) {
         ("success", Some(false)) => OwnWord::Done,
