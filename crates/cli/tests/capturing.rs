@@ -13,7 +13,7 @@ use harm::{Running, assert_nothing_left, no_process_of};
 use infradev_supervise::watch_readable;
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 use nix::sys::signal::Signal;
-use scripted::{attempt, attempt_by, kept, verdict};
+use scripted::{attempt, attempt_by, ground, kept, verdict};
 use serde_json::json;
 
 const MANY: &str = "
