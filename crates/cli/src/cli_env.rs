@@ -36,7 +36,7 @@ pub struct EnvBuildArgs {
     pub json: bool,
 }
 
-/// List environments, the one last used first
+/// List environments and build layers, the one last used first
 #[derive(Debug, Args)]
 pub struct EnvListArgs {
     /// Print one JSON document
@@ -55,7 +55,7 @@ pub struct EnvShowArgs {
     pub json: bool,
 }
 
-/// Count the bytes of environments: each by itself, all together, what sharing saves
+/// Count the bytes of environments, each and all together, and of build layers
 #[derive(Debug, Args)]
 pub struct EnvDuArgs {
     /// Print one JSON document
@@ -63,7 +63,7 @@ pub struct EnvDuArgs {
     pub json: bool,
 }
 
-/// Remove environments that were not used for some time; never one in use
+/// Remove environments and build layers that were not used for some time; never one in use
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -85,7 +85,7 @@ pub struct EnvGcArgs {
     pub json: bool,
 }
 
-/// Read every file of environments, and compare it with the digest that its wheel states
+/// Read every file of environments and build layers, and compare it with its digest
 ///
 /// Exits 0 where all is as it was installed, 1 where something is not.
 #[derive(Debug, Args)]

@@ -24,6 +24,13 @@ impl Events for Words<'_> {
             Event::Building { key, packages } => {
                 format!("building environment {} of {packages} packages", key.short())
             }
+            Event::Copying { cache, root } => {
+                format!(
+                    "no hard links from {} into {}: environments get copies of their files",
+                    cache.display(),
+                    root.display()
+                )
+            }
             Event::Built { key, took } => {
                 format!("built environment {} in {:.1} s", key.short(), took.as_secs_f64())
             }

@@ -2,18 +2,20 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use infradev_git::GitError;
 use infradev_model::{Class, Classified, Fault, FaultKind, FormatError, Selection, TrialInputs, TrialResult};
 use infradev_patch::PatchError;
-use infradev_pyenv::{Definition, Environment, Environments, PyenvError};
+use infradev_pyenv::{Definition, Environment, Environments, Layers, PyenvError};
 use infradev_sandbox::{GpuLease, Kind, LockFolder, SandboxError};
-use infradev_store::{Calibrations, Home, RunEvent, RunFolder, StoreError, Trees};
-use infradev_trial::{Events, StopRule, TrialError, TrialEvent, TrialSpec, Twins};
+use infradev_store::{Calibrations, Home, RunEvent, RunFolder, Shares, StoreError, Trees, shares};
+use infradev_trial::{Events, Failures, StopRule, TrialError, TrialEvent, TrialSpec, Twins};
 use tokio::sync::Semaphore;
 
 use crate::environment_words::Words;
 use crate::kit::{JUDGE_LOCK, Kit};
+use crate::looking::scratch;
 use crate::progress::{Happening, Progress};
 use crate::ready::ReadyTask;
 
@@ -94,12 +96,15 @@ pub struct Executor {
     pub(crate) trees: Trees,
     pub(crate) calibrations: Calibrations,
     environments: Environments,
+    pub(crate) layers: Layers,
+    pub(crate) failures: Failures,
     pub(crate) judge: Environment,
     pub(crate) kit: Kit,
     pub(crate) sandbox: Kind,
     pub(crate) slots: Arc<Semaphore>,
     pub(crate) slots_in_all: usize,
     seed: Option<u64>,
+    told_copying: AtomicBool,
     pub(crate) progress: Arc<dyn Progress>,
 }
 
@@ -184,6 +189,8 @@ impl Executor {
         let judge = environments.ensure(&definition, &Words::new(progress.as_ref()))?;
         Ok(Executor {
             trees: Trees::new(builds.join("trees")),
+            layers: Layers::new(home.layers()),
+            failures: Failures::default(),
             calibrations: Calibrations::new(home.calibrations()),
             home,
             environments,
@@ -193,8 +200,23 @@ impl Executor {
             slots: Arc::new(Semaphore::new(slots.max(1))),
             slots_in_all: slots.max(1),
             seed,
+            told_copying: AtomicBool::new(false),
             progress,
         })
+    }
+
+    /// Says once where workspaces of trials are copies.
+    pub(crate) fn tell_copying(&self) {
+        let (trees, runs) = (self.home.builds().join("trees"), self.home.runs());
+        let copies = self.sandbox == Kind::Namespaces && !self.told_copying.swap(true, Ordering::Relaxed);
+        // A store that cannot be written says so where something is to be written.
+        if copies && matches!(shares(&trees, &runs), Ok(Shares::Copies)) {
+            let (trees, runs) = (trees.display(), runs.display());
+            let words = format!(
+                "neither reflinks nor hard links from {trees} into {runs}: each trial gets a copy of its tree"
+            );
+            self.progress.emit(Happening::Environment(words));
+        }
     }
 
     /// The judge's environment.
@@ -238,7 +260,16 @@ impl Executor {
 
     async fn once(&self, run: &RunFolder, ready: &ReadyTask, ask: Ask) -> Result<TrialResult, ExecutorError> {
         let task = &ready.task;
+        let room = ready.built.as_ref().map(|_| scratch()).transpose()?;
+        let building = match &room {
+            Some(room) => self.building(ready, &ask.patch, room.path())?,
+            None => None,
+        };
         let mut inputs = TrialInputs {
+            layer: building
+                .as_ref()
+                .and_then(|building| building.inputs.as_ref())
+                .map(|inputs| inputs.key.clone()),
             patch: infradev_model::Digest::of(&ask.patch),
             tree: ready.tree.digest.clone(),
             suites: ready.suites.clone(),
@@ -288,6 +319,7 @@ impl Executor {
             patch: ask.patch,
             trees: self.trees.clone(),
             tree: ready.tree.clone(),
+            building,
             bytecode: ready.bytecode.clone(),
             environment: ready.environment.clone(),
             judge: self.judge.clone(),

@@ -92,6 +92,23 @@ impl OwnPatches {
         Ok(())
     }
 
+    /// Refuses a build whose outputs are files of the tree: a submission's own would be taken for what is built.
+    pub(crate) fn check_outputs(&self, task: &SealedTask, tree: &Path) -> Result<(), ExecutorError> {
+        let Some(build) = &task.public.spec.build else { return Ok(()) };
+        let unreadable = |source| ExecutorError::Io { path: tree.to_path_buf(), source };
+        let mut base = infradev_trial::files_of(tree).map_err(unreadable)?;
+        base.sort();
+        let brought = self.official.files.iter().chain(&self.golden.files);
+        let brought = brought.filter(|file| file.change != Change::Delete).map(|file| &file.new_path);
+        if let Some(path) = base.iter().chain(brought).find(|path| build.makes(path)) {
+            let what =
+                format!("`{}` is a file of the tree, and none that the build makes", path.escape_ascii());
+            let error = at_key(&task.folder.join("task.toml"), "build.outputs", what);
+            return Err(error.advise("name what the build makes alone, such as `pkg/_C*.so`").into());
+        }
+        Ok(())
+    }
+
     /// The modules that a tree has at the top of an import root, once the task's patches are in.
     fn has_module(&self, tree: &Path, root: &str, name: &str) -> bool {
         let root = root.trim_start_matches("./").trim_matches('/');

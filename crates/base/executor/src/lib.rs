@@ -3,6 +3,7 @@
 //! An [`Executor`] makes a task ready (base tree, environment, devices), runs each trial once for its key in one of its
 //! slots, keeps the record, and calibrates. Stages ask it; it knows nothing of verdicts.
 
+mod built;
 mod calibration;
 mod contract;
 mod derivable;
@@ -20,6 +21,7 @@ mod rewritten;
 mod session;
 mod slot;
 
+pub use built::Built;
 pub use calibration::Calibrated;
 pub use contract::ContractReading;
 pub use derived::{ChangedFile, DeriveError, GoldenChange, TakenBack};

@@ -32,7 +32,7 @@ impl Executor {
     /// The probe cases of a task at a world size.
     pub async fn probe_cases(&self, ready: &ReadyTask, world: u32) -> Result<Vec<FoundCase>, ExecutorError> {
         let scratch = scratch()?;
-        let spec = self.bare(ready, Vec::new(), world, scratch.path());
+        let spec = self.bare(ready, Vec::new(), world, scratch.path())?;
         Ok(infradev_trial::probe_cases(&spec).await?)
     }
 
@@ -46,14 +46,28 @@ impl Executor {
     ) -> Result<SandboxEnd, ExecutorError> {
         let scratch = scratch()?;
         let gpus = self.gpus(ready.task.public.spec.gpus).await?;
-        let mut spec = self.bare(ready, patch, world, scratch.path());
+        let mut spec = self.bare(ready, patch, world, scratch.path())?;
         spec.gpus = gpus.as_ref().map(|lease| lease.indices.clone()).unwrap_or_default();
         Ok(infradev_trial::shell(&spec, streams).await?)
     }
 
     /// The specification of a trial that leaves no record.
-    pub(crate) fn bare(&self, ready: &ReadyTask, patch: Vec<u8>, world: u32, scratch: &Path) -> TrialSpec {
+    ///
+    /// # Errors
+    /// What the patch builds could not be laid.
+    pub(crate) fn bare(
+        &self,
+        ready: &ReadyTask,
+        patch: Vec<u8>,
+        world: u32,
+        scratch: &Path,
+    ) -> Result<TrialSpec, ExecutorError> {
+        let building = self.building(ready, &patch, scratch)?;
         let inputs = TrialInputs {
+            layer: building
+                .as_ref()
+                .and_then(|building| building.inputs.as_ref())
+                .map(|inputs| inputs.key.clone()),
             patch: infradev_model::Digest::of(&patch),
             tree: ready.tree.digest.clone(),
             suites: ready.suites.clone(),
@@ -69,7 +83,8 @@ impl Executor {
             early_stop: false,
             candidates: false,
         };
-        TrialSpec {
+        Ok(TrialSpec {
+            building,
             task: Arc::clone(&ready.task),
             patch: Arc::new(patch),
             trees: self.trees.clone(),
@@ -89,10 +104,10 @@ impl Executor {
             twins: Twins::Nothing,
             stop: None,
             case_seed: None,
-        }
+        })
     }
 }
 
-fn scratch() -> Result<tempfile::TempDir, ExecutorError> {
+pub(crate) fn scratch() -> Result<tempfile::TempDir, ExecutorError> {
     tempfile::tempdir().map_err(|source| ExecutorError::Io { path: tempfile::env::temp_dir(), source })
 }

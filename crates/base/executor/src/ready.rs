@@ -9,6 +9,7 @@ use infradev_pyenv::{Definition, Environment};
 use infradev_sandbox::Kind;
 use infradev_store::{Home, StoreError, Tree, Trees};
 
+use crate::built::Built;
 use crate::executor::{Executor, ExecutorError};
 use crate::foreseen::{OwnPatches, at_key};
 use crate::progress::{Happening, Progress};
@@ -24,6 +25,8 @@ pub struct ReadyTask {
     pub bytecode: Option<PathBuf>,
     /// Its environment.
     pub environment: Environment,
+    /// What is built of golden and base, where the task builds anything.
+    pub built: Option<Built>,
     /// `cpu`, `2×NVIDIA H200`.
     pub device_class: String,
     /// Digest of its suites.
@@ -38,6 +41,7 @@ impl ReadyTask {
             suites: self.suites.clone(),
             tree: self.tree.digest.clone(),
             environment: self.environment.key.clone(),
+            layer: self.golden_layer(),
             kit: executor.kit.digest.clone(),
             device_class: self.device_class.clone(),
             world,
@@ -79,6 +83,7 @@ impl Executor {
             // Better told now than by each trial.
             infradev_sandbox::bubblewrap_version()?;
         }
+        self.tell_copying();
         let patches = OwnPatches::of(&task)?;
         let device_class = device_class(&task.folder.join("task.toml"), task.public.spec.gpus)?;
         let tree = base_tree(&self.home, &task.public.base, self.progress.as_ref())?;
@@ -91,8 +96,10 @@ impl Executor {
             Kind::Namespaces => infradev_trial::bytecode(&self.trees, &tree, &environment)?,
             Kind::None => None,
         };
+        patches.check_outputs(&task, &tree.path)?;
+        let built = self.build(&task, &tree, &environment).await?;
         let suites = task.suites_digest();
-        Ok(ReadyTask { task, tree, bytecode, environment, device_class, suites })
+        Ok(ReadyTask { task, tree, bytecode, environment, built, device_class, suites })
     }
 
     /// Makes base tree and environment of a task ready; no sealed part of it is needed. `pack` is its pack's folder, `lock` the

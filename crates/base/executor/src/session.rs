@@ -20,7 +20,7 @@ impl Executor {
     pub async fn session(&self, ready: &ReadyTask, scratch: &Path) -> Result<(Session, Slot), ExecutorError> {
         let slot = self.slot(ready.task.public.spec.gpus).await?;
         let world = ready.task.public.spec.worlds.first().copied().unwrap_or(1);
-        let mut spec = self.bare(ready, ready.task.golden.clone(), world, scratch);
+        let mut spec = self.bare(ready, ready.task.golden.clone(), world, scratch)?;
         spec.gpus = slot.gpus();
         let session = Session::open(spec).await.map_err(|error| match error {
             TrialError::Framework { what } => refuse_framework(&ready.task, what).into(),
@@ -35,6 +35,9 @@ impl Executor {
         key.part("tree", ready.tree.digest.as_str().as_bytes());
         key.part("suites", ready.suites.as_str().as_bytes());
         key.part("environment", ready.environment.key.as_str().as_bytes());
+        if let Some(layer) = ready.golden_layer() {
+            key.part("layer", layer.as_str().as_bytes());
+        }
         key.part("kit", self.kit.digest.as_str().as_bytes());
         key.part("devices", ready.device_class.as_bytes());
         key.part("sandbox", self.sandbox_word().as_bytes());

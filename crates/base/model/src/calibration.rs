@@ -20,6 +20,9 @@ pub struct CalibrationKey {
     pub tree: Digest,
     /// The environment's key.
     pub environment: Digest,
+    /// The key of what was built of golden's tree, where the task builds something.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layer: Option<Digest>,
     /// Digest of the probe kit.
     pub kit: Digest,
     /// `cpu`, `2×NVIDIA H200`.

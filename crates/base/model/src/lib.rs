@@ -6,6 +6,7 @@ mod allowance;
 mod analysis;
 pub mod atif;
 mod attempt_plan;
+mod build;
 mod calibration;
 mod canary;
 mod case;
@@ -53,6 +54,7 @@ pub use analysis::{
     TaskFacts,
 };
 pub use attempt_plan::{ATTEMPT_PLAN_SCHEMA, AttemptPlanDocument, Foreseen, PlannedAttempts};
+pub use build::BuildSpec;
 pub use calibration::{
     CALIBRATION_SCHEMA, CalibratedCase, CalibratedTwin, Calibration, CalibrationKey, Quarantined,
 };

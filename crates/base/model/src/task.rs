@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::allowance::Allowance;
+use crate::build::BuildSpec;
 use crate::canary::Canary;
 use crate::digest::{Digest, DigestBuilder};
 use crate::equivalent::EquivalentMutant;
@@ -88,6 +89,9 @@ pub struct TaskSpec {
     pub source: Option<Commits>,
     /// The official tests and how they are run.
     pub tests: Tests,
+    /// How its native code is built, where it has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<BuildSpec>,
     /// Deadlines, in seconds.
     #[serde(default)]
     pub timeouts: Timeouts,
@@ -220,6 +224,9 @@ impl TaskSpec {
             return refuse("worlds", format!("{world} ranks are more than one node runs (64)"));
         }
         self.tests.check(file)?;
+        if let Some(build) = &self.build {
+            build.check(file)?;
+        }
         let t = &self.timeouts;
         for (key, seconds) in
             [("collect", t.collect), ("case", t.case), ("grace", t.grace), ("trial", t.trial)]
@@ -517,6 +524,9 @@ impl SealedTask {
         let framework = &self.public.environment.framework;
         let running = (&spec.tests, &spec.timeouts, &spec.limits, spec.gpus, framework);
         digest.part("running", &serde_json::to_vec(&running).unwrap_or_default());
+        if let Some(build) = &spec.build {
+            digest.part("build", &serde_json::to_vec(build).unwrap_or_default());
+        }
         if let BaseSource::Commit { base, head, .. } = &self.public.base {
             digest.part("base", base.as_bytes()).part("head", head.as_bytes());
         }

@@ -20,6 +20,9 @@ pub struct TrialInputs {
     pub suites: Digest,
     /// The environment's key.
     pub environment: Digest,
+    /// The key of what was built of the patched tree, where the task builds something.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layer: Option<Digest>,
     /// Digest of the probe kit that ran inside.
     pub kit: Digest,
     /// `cpu`, `2×NVIDIA H200`.

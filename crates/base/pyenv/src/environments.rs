@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
@@ -17,14 +18,13 @@ use crate::interpreter::{Interpreter, outermost};
 use crate::lease::{self, Lease};
 use crate::lock::{Lock, Resolved};
 use crate::uv::Uv;
-use crate::{proposal, pylock, remembered};
+use crate::{proposal, pylock, remembered, under_way};
 
 /// The file that says what an environment is.
 pub(crate) const MARKER: &str = "infradev-env.json";
 const MARKER_SCHEMA: u32 = 1;
-const BUILDING: &str = ".building-";
 /// Enough digits of a key for the name of a folder; the marker holds all of them.
-const NAME_DIGITS: usize = 32;
+pub(crate) const NAME_DIGITS: usize = 32;
 
 /// How soon an interrupt is noticed while another process's build is waited for.
 const LOOK_FOR_INTERRUPT: Duration = Duration::from_millis(100);
@@ -90,6 +90,8 @@ pub struct Environments {
     uv_cache: PathBuf,
     /// Interpreters found so far by version.
     found: Mutex<BTreeMap<String, Interpreter>>,
+    /// Whether it was told that files are copied.
+    told_copying: AtomicBool,
 }
 
 impl Environments {
@@ -104,7 +106,8 @@ impl Environments {
     pub fn with_cache(root: impl Into<PathBuf>, cache: Option<PathBuf>) -> Environments {
         let root = root.into();
         let uv_cache = cache.unwrap_or_else(|| root.join(".cache"));
-        Environments { uv: Uv::new(uv_cache.clone(), root.clone()), uv_cache, found: Mutex::default(), root }
+        let uv = Uv::new(uv_cache.clone(), root.clone());
+        Environments { uv, uv_cache, found: Mutex::default(), told_copying: AtomicBool::new(false), root }
     }
 
     /// The folder of the store.
@@ -152,6 +155,26 @@ impl Environments {
             path: folder.join("bin/python"),
             reason: "the environment was built and is not usable".to_owned(),
         })
+    }
+
+    /// Whether environments can have files of uv's cache as hard links, found out by trying.
+    ///
+    /// # Errors
+    /// Cache or store cannot be written.
+    pub fn links(&self) -> Result<bool, PyenvError> {
+        create_folder(&self.root)?;
+        create_folder(&self.uv_cache)?;
+        let tried = |folder: &Path| {
+            tempfile::Builder::new()
+                .prefix(".linking-")
+                .tempfile_in(folder)
+                .map_err(|e| PyenvError::io("write in", folder, e))
+        };
+        let (from, to) = (tried(&self.uv_cache)?, tried(&self.root)?);
+        let link = to.path().with_extension("link");
+        let linked = fs::hard_link(from.path(), &link).is_ok();
+        let _ = fs::remove_file(&link);
+        Ok(linked)
     }
 
     fn interpreter(&self, python: &str) -> Result<Interpreter, PyenvError> {
@@ -203,41 +226,20 @@ impl Environments {
 
     /// Takes the lock of a key. It is released when the file is closed, so a killed holder holds it no longer.
     fn hold(&self, key: &Digest, events: &dyn Events) -> Result<File, PyenvError> {
-        let path = self.lock_path(key);
-        create_folder(&self.root.join(".locks"))?;
-        let file = open_lock(&path).map_err(|e| PyenvError::io("open", &path, e))?;
-        match file.try_lock() {
-            Ok(()) => return Ok(file),
-            Err(TryLockError::WouldBlock) => events.on(Event::Waiting { key }),
-            Err(TryLockError::Error(e)) => return Err(PyenvError::io("lock", &path, e)),
+        if let Some(held) = under_way::try_hold(&self.root, key)? {
+            return Ok(held);
         }
-        wait_for(file)
+        events.on(Event::Waiting { key });
+        let path = under_way::lock_path(&self.root, name_of(key));
+        wait_for(under_way::open(&path)?)
             .map_err(|e| PyenvError::io("lock", &path, e))?
             .ok_or_else(|| SuperviseError::Cancelled { program: "uv".to_owned() }.into())
     }
 
-    fn lock_path(&self, key: &Digest) -> PathBuf {
-        self.root.join(".locks").join(name_of(key))
-    }
-
-    /// Removes what killed builders left: folders of this key (its lock is held here), and of every key whose lock is
-    /// free. A failure to remove is left for the next sweep.
+    /// Removes what killed builders left. A failure to remove is left for the next sweep.
     fn sweep(&self, held: &Digest, events: &dyn Events) {
-        let Ok(entries) = fs::read_dir(&self.root) else { return };
-        for entry in entries.flatten() {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let Some(key) = name.strip_prefix(BUILDING).and_then(|rest| rest.get(..NAME_DIGITS)) else {
-                continue;
-            };
-            let probed = (key != name_of(held)).then(|| open_lock(&self.root.join(".locks").join(key)));
-            let dead = match &probed {
-                None => true,
-                Some(Ok(lock)) => lock.try_lock().is_ok(),
-                Some(Err(_)) => false,
-            };
-            if dead && fs::remove_dir_all(entry.path()).is_ok() {
-                events.on(Event::Swept { folder: &entry.path() });
-            }
+        for folder in under_way::sweep(&self.root, held) {
+            events.on(Event::Swept { folder: &folder });
         }
     }
 
@@ -250,11 +252,10 @@ impl Environments {
     ) -> Result<(), PyenvError> {
         let started = Instant::now();
         events.on(Event::Building { key: &wanted.key, packages: wanted.resolved.len() });
-        let prefix = format!("{BUILDING}{}-", name_of(&wanted.key));
-        let building = tempfile::Builder::new()
-            .prefix(&prefix)
-            .tempdir_in(&self.root)
-            .map_err(|e| PyenvError::io("create a folder in", &self.root, e))?;
+        if !self.links()? && !self.told_copying.swap(true, Ordering::Relaxed) {
+            events.on(Event::Copying { cache: &self.uv_cache, root: &self.root });
+        }
+        let building = under_way::folder(&self.root, &wanted.key)?;
         let venv = building.path().join("env");
         let lock = building.path().join("requirements.txt");
         fs::write(&lock, text).map_err(|e| PyenvError::io("write", &lock, e))?;
@@ -359,10 +360,6 @@ fn wait_for(file: File) -> std::io::Result<Option<File>> {
     }
 }
 
-fn open_lock(path: &Path) -> std::io::Result<File> {
-    OpenOptions::new().create(true).truncate(false).write(true).open(path)
-}
-
-fn create_folder(path: &Path) -> Result<(), PyenvError> {
+pub(crate) fn create_folder(path: &Path) -> Result<(), PyenvError> {
     fs::create_dir_all(path).map_err(|e| PyenvError::io("create", path, e))
 }

@@ -20,6 +20,13 @@ pub enum Event<'a> {
         /// How many packages it will hold.
         packages: usize,
     },
+    /// Files of uv's cache cannot be hard links in environments: each is a copy. Told once.
+    Copying {
+        /// uv's cache.
+        cache: &'a Path,
+        /// The store.
+        root: &'a Path,
+    },
     /// A build is done.
     Built {
         /// The environment's key.

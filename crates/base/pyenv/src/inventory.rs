@@ -11,6 +11,7 @@ use infradev_model::Digest;
 use crate::environments::{Environment, Environments, MARKER, Marker, as_it_is};
 use crate::error::PyenvError;
 use crate::lease;
+use crate::under_way::BUILDING;
 
 /// Bytes of a block as `stat` counts them, stat(2).
 const BLOCK: u64 = 512;
@@ -157,7 +158,7 @@ impl Environments {
         unused_for: Duration,
         let_go: &mut dyn FnMut(&Stored) -> bool,
     ) -> Result<Vec<Stored>, PyenvError> {
-        self.finish_removals()?;
+        finish_removals(self.root())?;
         let now = SystemTime::now();
         let old = |stored: &Stored| now.duration_since(stored.used).unwrap_or_default() >= unused_for;
         let mut gone = Vec::new();
@@ -167,41 +168,30 @@ impl Environments {
             if !self.stored(stored.folder.clone()).is_some_and(|now| old(&now)) || !let_go(&stored) {
                 continue;
             }
-            let name = stored.folder.file_name().unwrap_or_default().to_string_lossy();
-            let aside = self.root().join(format!("{REMOVING}{name}"));
-            fs::rename(&stored.folder, &aside).map_err(|e| PyenvError::io("remove", &stored.folder, e))?;
+            set_aside(self.root(), &stored.folder)?;
             gone.push(stored);
         }
-        self.finish_removals()?;
+        finish_removals(self.root())?;
         Ok(gone)
     }
 
-    fn finish_removals(&self) -> Result<(), PyenvError> {
-        for folder in self.all_entries()? {
-            let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            if name.starts_with(REMOVING) {
-                match fs::remove_dir_all(&folder) {
-                    // Another process removes the same.
-                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                    removed => removed.map_err(|e| PyenvError::io("remove", &folder, e))?,
-                }
-            }
-        }
-        Ok(())
+    /// Folders that are no whole environment, each with what it lacks. The next build of the same key replaces such a one.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn damaged(&self) -> Result<Vec<(PathBuf, &'static str)>, PyenvError> {
+        let lack = |folder: PathBuf| match self.stored(folder.clone()) {
+            None => Some((folder, "no infradev-env.json that can be read")),
+            Some(_) if !folder.join("bin/python").exists() => Some((folder, "its interpreter is gone")),
+            Some(_) => None,
+        };
+        Ok(self.entries()?.into_iter().filter_map(lack).collect())
     }
 
     fn entries(&self) -> Result<Vec<PathBuf>, PyenvError> {
         let hidden =
             |folder: &PathBuf| folder.file_name().is_some_and(|name| name.as_encoded_bytes()[0] == b'.');
-        Ok(self.all_entries()?.into_iter().filter(|folder| !hidden(folder)).collect())
-    }
-
-    fn all_entries(&self) -> Result<Vec<PathBuf>, PyenvError> {
-        let read = match fs::read_dir(self.root()) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            read => read.map_err(|e| PyenvError::io("read", self.root(), e))?,
-        };
-        Ok(read.flatten().map(|entry| entry.path()).collect())
+        Ok(entries_of(self.root())?.into_iter().filter(|folder| !hidden(folder)).collect())
     }
 
     fn stored(&self, folder: PathBuf) -> Option<Stored> {
@@ -221,6 +211,48 @@ impl Environments {
             in_use,
         })
     }
+}
+
+/// Takes what is to go out of everybody's sight, by one rename.
+pub(crate) fn set_aside(root: &Path, folder: &Path) -> Result<(), PyenvError> {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let aside = root.join(format!("{REMOVING}{name}"));
+    fs::rename(folder, &aside).map_err(|e| PyenvError::io("remove", folder, e))
+}
+
+/// Removes what was set aside, now or by those who were killed over it.
+pub(crate) fn finish_removals(root: &Path) -> Result<(), PyenvError> {
+    for folder in entries_of(root)? {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if name.starts_with(REMOVING) {
+            match fs::remove_dir_all(&folder) {
+                // Another process removes the same.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                removed => removed.map_err(|e| PyenvError::io("remove", &folder, e))?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Folders of builds and removals that were killed, or are under way.
+///
+/// # Errors
+/// The store cannot be read.
+pub fn left_over(root: &Path) -> Result<Vec<PathBuf>, PyenvError> {
+    let half = |folder: &PathBuf| {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        name.starts_with(REMOVING) || name.starts_with(BUILDING)
+    };
+    Ok(entries_of(root)?.into_iter().filter(half).collect())
+}
+
+fn entries_of(root: &Path) -> Result<Vec<PathBuf>, PyenvError> {
+    let read = match fs::read_dir(root) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        read => read.map_err(|e| PyenvError::io("read", root, e))?,
+    };
+    Ok(read.flatten().map(|entry| entry.path()).collect())
 }
 
 /// A file that environments have.

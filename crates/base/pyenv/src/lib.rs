@@ -20,6 +20,8 @@
 //!
 //! Hard links need the cache and the environments on one file system; with `UV_CACHE_DIR` elsewhere uv copies. Files of
 //! an environment are the cache's own: mount it read-only.
+//!
+//! Beside environments: [`Layers`], what is compiled of the trees that are tested in them, with the same locks and leases.
 
 mod environments;
 mod error;
@@ -27,6 +29,7 @@ mod events;
 mod export;
 mod interpreter;
 mod inventory;
+mod layers;
 mod lease;
 mod lock;
 mod marker;
@@ -34,13 +37,15 @@ mod plugins;
 mod proposal;
 mod pylock;
 mod remembered;
+mod under_way;
 mod uv;
 mod verification;
 
 pub use environments::{Definition, Environment, Environments};
 pub use error::PyenvError;
 pub use events::{Event, Events, Quiet};
-pub use inventory::{Share, Stored, Usage};
+pub use inventory::{Share, Stored, Usage, left_over};
+pub use layers::{BuiltWith, Layer, LayerFile, Layers, Making, StoredLayer};
 pub use lease::Lease;
 pub use lock::{Lock, Package, Resolved};
 pub use marker::MarkerValues;

@@ -50,6 +50,11 @@ impl Home {
         self.root.join("builds")
     }
 
+    /// What is compiled of trees.
+    pub fn layers(&self) -> PathBuf {
+        self.builds().join("layers")
+    }
+
     /// Models, datasets, tokenizers by content.
     pub fn artifacts(&self) -> PathBuf {
         self.root.join("artifacts")

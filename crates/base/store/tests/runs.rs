@@ -287,6 +287,7 @@ fn calibration() -> Calibration {
         suites: digest.clone(),
         tree: digest.clone(),
         environment: digest.clone(),
+        layer: None,
         kit: digest,
         device_class: "cpu".into(),
         world: 2,

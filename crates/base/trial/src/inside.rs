@@ -15,6 +15,7 @@ use tokio::net::UnixStream;
 
 use crate::judge::{Judge, JudgeError};
 use crate::launcher::{Launcher, LauncherError};
+use crate::layering::base_of;
 use crate::messages::LauncherUids;
 use crate::ranks::{InsidePaths, WorldSetup};
 use crate::trial::TrialSpec;
@@ -108,7 +109,8 @@ pub fn view(
         mounts.push(mount(&suspect.path, &paths.suspect));
     }
     if with_probes {
-        mounts.push(mount(&spec.tree.path, &paths.base));
+        let base = base_of(spec).map_err(|error| failed(&error))?;
+        mounts.push(mount(&base, &paths.base));
         mounts.push(mount(&observers, &paths.probes));
     }
     if let Some(bytecode) = spec.bytecode.as_ref().filter(|_| spec.sandbox == Kind::Namespaces) {
@@ -262,7 +264,7 @@ fn inside_paths(spec: &TrialSpec, workspace: &Workspace, observers: &Path) -> io
             InsidePaths {
                 workspace: text(&workspace.path),
                 suspect: text(&spec.scratch.join("suspect")),
-                base: text(&spec.tree.path),
+                base: text(&base_of(spec)?),
                 probes: text(observers),
                 kit: text(&spec.kit),
                 pycache: text(&scratch.join("pycache")),

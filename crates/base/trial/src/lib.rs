@@ -4,9 +4,11 @@
 //! ([`inside`]), drives the official suite case by case ([`official`]), serves the judge ([`probes`]), and ends it all. What
 //! counts of a result is said by a calibration ([`calibrate()`]).
 
+mod building;
 mod bytecode;
 mod calibrate;
 mod calls;
+mod compiling;
 mod devices;
 mod events;
 mod frames;
@@ -14,6 +16,7 @@ mod inside;
 mod judge;
 mod judgement;
 mod launcher;
+mod layering;
 mod looking;
 mod messages;
 mod meters;
@@ -23,13 +26,17 @@ mod ranks;
 mod reach;
 mod resuming;
 mod session;
+mod toolchain;
 mod trial;
 mod workspace;
 
+pub use building::{BuildError, Building, Circumstances, Failure, Failures, Inputs};
 pub use bytecode::bytecode;
 pub use calibrate::calibrate;
 pub use events::{Events, Silent, TrialEvent};
 pub use looking::{FoundCase, Streams, probe_cases, shell};
 pub use reach::{CaseReach, Line, ReachLog};
 pub use session::{Ask, Changed, Session, Stop, Tried};
+pub use toolchain::Toolchain;
 pub use trial::{StopRule, TrialError, TrialSpec, Twins, run};
+pub use workspace::{PrepareError, files_of};

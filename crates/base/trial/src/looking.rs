@@ -7,6 +7,7 @@ use infradev_sandbox::{Sandbox, SandboxEnd};
 use infradev_supervise::Sink;
 use nix::unistd::dup;
 
+use crate::building::{self, BuildError};
 use crate::inside::{self, JudgeStartError, View};
 use crate::judge::JudgeError;
 use crate::trial::{TrialError, TrialSpec};
@@ -64,6 +65,10 @@ pub struct Streams {
 pub async fn shell(spec: &TrialSpec, streams: Streams) -> Result<SandboxEnd, TrialError> {
     let task = spec.task.id().to_string();
     let machine = |error: &dyn std::fmt::Display| TrialError::Machine { what: error.to_string() };
+    let layer = building::layer_of(spec).await.map_err(|error| match error {
+        BuildError::Failed(failure) => TrialError::Task { task: task.clone(), what: failure.why },
+        BuildError::Fault(_, evidence) => machine(&evidence),
+    })?;
     let ingredients = Ingredients {
         trees: &spec.trees,
         tree: &spec.tree,
@@ -72,6 +77,8 @@ pub async fn shell(spec: &TrialSpec, streams: Streams) -> Result<SandboxEnd, Tri
         official: Some(spec.task.official.as_slice()),
         golden: &spec.task.golden,
         tests: &spec.task.public.spec.tests,
+        build: spec.task.public.spec.build.as_ref(),
+        layer: layer.as_ref(),
         scratch: &spec.scratch,
         twins: TwinChoice::Nothing,
         seed: spec.seed,

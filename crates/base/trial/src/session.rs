@@ -14,9 +14,9 @@ use std::time::Duration;
 
 use infradev_model::{CaseResult, Tampering, Timeouts};
 use infradev_sandbox::Kind;
-use infradev_store::Sharing;
 use tokio::time::Instant;
 
+use crate::building::{self, BuildError};
 use crate::events::Silent;
 use crate::inside::{self, Inside, JudgeProcess, JudgeStartError, StartError};
 use crate::judge::JudgeError;
@@ -137,7 +137,7 @@ pub struct Session {
 impl Session {
     /// Lays golden's tree and starts the sandbox. `spec` is a trial of golden; its suites are run on request only.
     pub async fn open(mut spec: TrialSpec) -> Result<Session, TrialError> {
-        let workspace = lay(&spec)?;
+        let workspace = lay(&spec).await?;
         let failed = |path: &Path, error: io::Error| machine(&format!("{}: {error}", path.display()));
         let own = spec.scratch.join("pycache");
         let bytecode = match spec.sandbox {
@@ -523,16 +523,22 @@ fn machine(what: &str) -> TrialError {
 }
 
 /// Golden's tree with the official tests, without anything that must fail.
-fn lay(spec: &TrialSpec) -> Result<Workspace, TrialError> {
+async fn lay(spec: &TrialSpec) -> Result<Workspace, TrialError> {
     let task = &spec.task;
+    let layer = building::layer_of(spec).await.map_err(|error| match error {
+        BuildError::Failed(failure) => TrialError::Task { task: task.id().to_string(), what: failure.why },
+        BuildError::Fault(_, evidence) => machine(&evidence),
+    })?;
     let parts = Ingredients {
         trees: &spec.trees,
         tree: &spec.tree,
-        sharing: if spec.sandbox == Kind::None { Sharing::Private } else { Sharing::Links },
+        sharing: spec.sharing(),
         patch: &spec.patch,
         official: Some(task.official.as_slice()),
         golden: &task.golden,
         tests: &task.public.spec.tests,
+        build: task.public.spec.build.as_ref(),
+        layer: layer.as_ref(),
         scratch: &spec.scratch,
         twins: TwinChoice::Nothing,
         seed: spec.seed,

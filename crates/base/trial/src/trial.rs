@@ -9,7 +9,7 @@ use infradev_model::{
     CalibratedTwin, CaseResult, Fault, FaultKind, Outcome, SealedTask, Selection, TRIAL_SCHEMA, Tampering,
     TamperingKind, Timing, TrialInputs, TrialResult, TwinResult,
 };
-use infradev_pyenv::Environment;
+use infradev_pyenv::{Environment, Layer};
 use infradev_sandbox::Kind;
 use infradev_store::{Sharing, StoreError, Tree, Trees};
 use rand::SeedableRng;
@@ -17,6 +17,7 @@ use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use tokio::time::Instant;
 
+use crate::building::{self, BuildError, Building};
 use crate::devices::{self, Moment};
 use crate::events::{Events, Silent};
 use crate::inside::{self, Inside, JudgeProcess};
@@ -37,6 +38,8 @@ pub struct TrialSpec {
     pub trees: Trees,
     /// The task's base tree.
     pub tree: Tree,
+    /// What the task builds of the patched tree, where it builds anything.
+    pub building: Option<Building>,
     /// Bytecode of the base tree, where there is any; used in namespaces alone.
     pub bytecode: Option<PathBuf>,
     /// The task's environment.
@@ -67,6 +70,13 @@ pub struct TrialSpec {
     pub stop: Option<StopRule>,
     /// A seed for the probe case, where one is replayed.
     pub case_seed: Option<u64>,
+}
+
+impl TrialSpec {
+    /// How workspaces may get their files. Without namespaces ranks could write in what they share.
+    pub(crate) fn sharing(&self) -> Sharing {
+        if self.sandbox == Kind::None { Sharing::Private } else { Sharing::Links }
+    }
 }
 
 /// Whether this case ends the trial.
@@ -217,7 +227,8 @@ impl<'a> Running<'a> {
     }
 
     async fn work(&mut self, events: &dyn Events) -> Result<(), Halt> {
-        let workspace = self.prepare()?;
+        let layer = self.layer().await?;
+        let workspace = self.prepare(layer.as_ref())?;
         self.result.timing.workspace_s = self.begin.elapsed().as_secs_f64();
         if workspace.files.is_empty() && !self.wants_probes() {
             // Base's own tests, where the change's test files are all new.
@@ -233,7 +244,18 @@ impl<'a> Running<'a> {
         outcome
     }
 
-    fn prepare(&mut self) -> Result<Workspace, Halt> {
+    /// What is built of the patched tree. One that does not build is the patch's own failure: no case of it runs.
+    async fn layer(&mut self) -> Result<Option<Layer>, Halt> {
+        building::layer_of(self.spec).await.map_err(|error| match error {
+            BuildError::Failed(failure) => {
+                self.result.notes.push(failure.why);
+                Halt::Over
+            }
+            BuildError::Fault(kind, evidence) => fault(kind, evidence),
+        })
+    }
+
+    fn prepare(&mut self, layer: Option<&Layer>) -> Result<Workspace, Halt> {
         let spec = self.spec;
         let task = &spec.task;
         let own_tests = spec.inputs.selection == Selection::BaseTests;
@@ -247,11 +269,13 @@ impl<'a> Running<'a> {
         let parts = Ingredients {
             trees: &spec.trees,
             tree: &spec.tree,
-            sharing: if spec.sandbox == Kind::None { Sharing::Private } else { Sharing::Links },
+            sharing: spec.sharing(),
             patch: &spec.patch,
             official: (!own_tests).then_some(task.official.as_slice()),
             golden: &task.golden,
             tests: &task.public.spec.tests,
+            build: task.public.spec.build.as_ref(),
+            layer,
             scratch: &spec.scratch,
             twins,
             seed: spec.seed,

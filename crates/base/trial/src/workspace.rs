@@ -8,13 +8,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use infradev_model::{CalibratedTwin, Overlaid, OverlayAction, Tests};
+use infradev_model::{BuildSpec, CalibratedTwin, Overlaid, OverlayAction, Tests};
 use infradev_patch::{ApplyError, Patch, PathClass, TestPaths, apply};
 use infradev_pycode::{TopLevelKind, canary, top_level_names, twins};
+use infradev_pyenv::Layer;
 use infradev_store::{Sharing, StoreError, Tree, Trees};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
+
+use crate::layering;
 
 /// Twins tried for each official file when golden is calibrated.
 const CANDIDATES: usize = 3;
@@ -44,7 +47,7 @@ pub enum PrepareError {
     Store(#[from] StoreError),
 }
 
-fn at(path: &Path) -> impl FnOnce(io::Error) -> PrepareError {
+pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> PrepareError {
     let path = path.to_path_buf();
     move |source| PrepareError::Io { path, source }
 }
@@ -76,6 +79,10 @@ pub struct Ingredients<'a> {
     pub golden: &'a [u8],
     /// The official tests.
     pub tests: &'a Tests,
+    /// What the task builds of a tree, and what was built of this one.
+    pub build: Option<&'a BuildSpec>,
+    /// As above; none where this tree has nothing to build.
+    pub layer: Option<&'a Layer>,
     /// The folder to make it in.
     pub scratch: &'a Path,
     /// Twins.
@@ -148,7 +155,9 @@ impl Workspace {
             error => PrepareError::NotApplied(error.to_string()),
         })?;
         let mended = applied.mended.iter().map(ToString::to_string).collect();
-        let differing = differences(&patch, &path, &reference, &task_paths);
+        let purged = layering::lay_built(&path, parts).map_err(at(&path))?;
+        let mut differing = differences(&patch, &path, &reference, &task_paths);
+        differing.extend(purged);
         let brought =
             differing.iter().filter(|laid| steers_the_runner(&laid.path) && path.join(&laid.path).exists());
         let brought: Vec<String> = brought.map(|laid| laid.path.clone()).collect();
@@ -404,7 +413,7 @@ fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn link_or_copy(from: &Path, to: &Path) -> io::Result<()> {
+pub(crate) fn link_or_copy(from: &Path, to: &Path) -> io::Result<()> {
     if let Some(parent) = to.parent() {
         fs::create_dir_all(parent)?;
     }
@@ -435,7 +444,7 @@ fn overlay(workspace: &Path, reference: &Path, task_paths: &TaskPaths) -> Result
 }
 
 /// Makes every parent of `relative` a folder of the tree itself: a link or a file that a patch put there goes.
-fn make_real_parents(root: &Path, relative: &Path) -> io::Result<()> {
+pub(crate) fn make_real_parents(root: &Path, relative: &Path) -> io::Result<()> {
     let mut path = root.to_path_buf();
     for part in relative.parent().into_iter().flat_map(Path::components) {
         path.push(part);
@@ -460,7 +469,7 @@ fn content(path: &Path) -> Option<Vec<u8>> {
 }
 
 /// Files and links below a folder, relative to it; links are not followed.
-fn files_below(root: &Path) -> io::Result<Vec<PathBuf>> {
+pub(crate) fn files_below(root: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut folders = vec![PathBuf::new()];
     while let Some(folder) = folders.pop() {
@@ -473,8 +482,21 @@ fn files_below(root: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
+/// Paths of the files and links below a folder, relative to it.
+///
+/// # Errors
+/// A folder cannot be read.
+pub fn files_of(root: &Path) -> io::Result<Vec<Vec<u8>>> {
+    Ok(files_below(root)?.into_iter().map(|path| path.into_os_string().into_encoded_bytes()).collect())
+}
+
 fn listing(root: &Path) -> io::Result<Vec<String>> {
     Ok(files_below(root)?.into_iter().filter_map(|path| path.into_os_string().into_string().ok()).collect())
+}
+
+/// A path's bytes.
+pub(crate) fn path_of(relative: &Path) -> &[u8] {
+    relative.as_os_str().as_bytes()
 }
 
 fn folder_of(file: &str) -> &str {

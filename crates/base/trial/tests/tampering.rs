@@ -61,6 +61,7 @@ fn calibrated() -> Ground {
         suites: golden.inputs.suites.clone(),
         tree: golden.inputs.tree.clone(),
         environment: golden.inputs.environment.clone(),
+        layer: None,
         kit: golden.inputs.kit.clone(),
         device_class: "cpu".into(),
         world: 2,

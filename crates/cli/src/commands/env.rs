@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
-use infradev_pyenv::{Definition, Environments, Event, PyenvError, Stored, Verification};
+use infradev_pyenv::{
+    Definition, Environments, Event, Layers, PyenvError, Stored, StoredLayer, Verification,
+};
 use infradev_store::PackFiles;
 use serde::Serialize;
 
@@ -14,6 +16,7 @@ use crate::cli::Global;
 use crate::cli_env::{
     EnvBuildArgs, EnvCommand, EnvDuArgs, EnvExportArgs, EnvGcArgs, EnvListArgs, EnvShowArgs, EnvVerifyArgs,
 };
+use crate::commands::env_layers::{self, LayerEntry, VerifiedLayer};
 use crate::progress::{Shown, counted};
 use crate::report::{self, Failure};
 use crate::session;
@@ -53,13 +56,14 @@ pub fn run(global: &Global, command: EnvCommand) -> Result<ExitCode, Failure> {
     let home = session::home(global)?;
     let _room = session::room(&home)?;
     let store = Environments::new(home.envs());
+    let layers = Layers::new(home.layers());
     match command {
         EnvCommand::Build(args) => build(global, &store, &args),
-        EnvCommand::List(args) => list(&store, &args),
+        EnvCommand::List(args) => list(&store, &layers, &args),
         EnvCommand::Show(args) => show(&store, &args),
-        EnvCommand::Du(args) => du(&store, &args),
-        EnvCommand::Gc(args) => gc(&store, &args),
-        EnvCommand::Verify(args) => verify(&store, &args),
+        EnvCommand::Du(args) => du(&store, &layers, &args),
+        EnvCommand::Gc(args) => gc(&store, &layers, &args),
+        EnvCommand::Verify(args) => verify(&store, &layers, &args),
         EnvCommand::Export(args) => export(&store, &args),
     }
 }
@@ -90,6 +94,11 @@ fn build(global: &Global, store: &Environments, args: &EnvBuildArgs) -> Result<E
                 Event::Built { took, .. } => {
                     progress.line(&format!("{of}: built ({:.1} s)", took.as_secs_f64()));
                 }
+                Event::Copying { cache, root } => progress.line(&format!(
+                    "no hard links from {} into {}: environments get copies of their files",
+                    cache.display(),
+                    root.display()
+                )),
                 Event::Swept { .. } => {}
             };
             let environment = store.ensure(&definition, &told)?;
@@ -143,19 +152,23 @@ fn definitions(path: &Path, python: Option<&str>) -> Result<Vec<(String, Definit
     Ok(all)
 }
 
-fn list(store: &Environments, args: &EnvListArgs) -> Result<ExitCode, Failure> {
+fn list(store: &Environments, layers: &Layers, args: &EnvListArgs) -> Result<ExitCode, Failure> {
     #[derive(Serialize)]
     struct Document {
         schema: u32,
         environments: Vec<Entry>,
+        layers: Vec<LayerEntry>,
     }
-    let all = store.list()?;
+    let (all, built) = (store.list()?, layers.list()?);
     if args.json {
-        report::print_json(&Document { schema: SCHEMA, environments: all.iter().map(Entry::of).collect() })?;
+        let environments = all.iter().map(Entry::of).collect();
+        let layers = built.iter().map(LayerEntry::of).collect();
+        report::print_json(&Document { schema: SCHEMA, environments, layers })?;
         return Ok(ExitCode::SUCCESS);
     }
     if all.is_empty() {
-        report::print(format!("no environment lies in {}\n", store.root().display()))?;
+        let none = format!("no environment lies in {}\n", store.root().display());
+        report::print(none + &env_layers::listed(&built))?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut table = Table::new(&["key", "python", "packages", "last used", ""], &[2]);
@@ -168,7 +181,7 @@ fn list(store: &Environments, args: &EnvListArgs) -> Result<ExitCode, Failure> {
             if stored.in_use { Cell::good("in use") } else { Cell::default() },
         ]);
     }
-    report::print(table.text())?;
+    report::print(table.text() + &env_layers::listed(&built))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -198,7 +211,7 @@ fn show(store: &Environments, args: &EnvShowArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn du(store: &Environments, args: &EnvDuArgs) -> Result<ExitCode, Failure> {
+fn du(store: &Environments, layers: &Layers, args: &EnvDuArgs) -> Result<ExitCode, Failure> {
     #[derive(Serialize)]
     struct Used {
         key: String,
@@ -213,6 +226,8 @@ fn du(store: &Environments, args: &EnvDuArgs) -> Result<ExitCode, Failure> {
         unique: u64,
         saved: u64,
         cache: u64,
+        /// Bytes of build layers.
+        layers: u64,
     }
     let usage = store.usage()?;
     let document = Document {
@@ -226,6 +241,7 @@ fn du(store: &Environments, args: &EnvDuArgs) -> Result<ExitCode, Failure> {
         unique: usage.unique,
         saved: usage.saved(),
         cache: usage.cache,
+        layers: layers.list()?.iter().map(StoredLayer::bytes).sum(),
     };
     if args.json {
         report::print_json(&document)?;
@@ -244,11 +260,14 @@ fn du(store: &Environments, args: &EnvDuArgs) -> Result<ExitCode, Failure> {
         mib(document.saved),
         mib(document.cache)
     );
+    if document.layers > 0 {
+        let _ = writeln!(text, "build layers take {}", mib(document.layers));
+    }
     report::print(text)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn gc(store: &Environments, args: &EnvGcArgs) -> Result<ExitCode, Failure> {
+fn gc(store: &Environments, layers: &Layers, args: &EnvGcArgs) -> Result<ExitCode, Failure> {
     #[derive(Serialize)]
     struct Document {
         schema: u32,
@@ -257,12 +276,16 @@ fn gc(store: &Environments, args: &EnvGcArgs) -> Result<ExitCode, Failure> {
         /// Asked for by its key, and left since a process uses it.
         in_use: Vec<Entry>,
         kept: usize,
+        layers: Vec<LayerEntry>,
+        layers_in_use: Vec<LayerEntry>,
+        layers_kept: usize,
     }
-    let asked = args.keys.iter().map(|key| store.find(key)).collect::<Result<Vec<_>, PyenvError>>()?;
-    let unused_for = if asked.is_empty() { args.unused_for } else { Duration::ZERO };
+    let (asked, asked_layers) = asked_for(store, layers, &args.keys)?;
+    let all = args.keys.is_empty();
+    let unused_for = if all { args.unused_for } else { Duration::ZERO };
     let mut would = Vec::new();
     let gone = store.collect(unused_for, &mut |stored| {
-        if !asked.is_empty() && asked.iter().all(|asked| asked.key != stored.key) {
+        if !all && asked.iter().all(|asked| asked.key != stored.key) {
             return false;
         }
         would.push(stored.clone());
@@ -271,7 +294,9 @@ fn gc(store: &Environments, args: &EnvGcArgs) -> Result<ExitCode, Failure> {
     let in_use: Vec<Stored> =
         asked.into_iter().filter(|asked| would.iter().all(|would| would.key != asked.key)).collect();
     let removed = if args.dry_run { would } else { gone };
-    let code = if in_use.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) };
+    let of_layers = env_layers::collect(layers, (!all).then_some(asked_layers), unused_for, args.dry_run)?;
+    let code =
+        if in_use.is_empty() && of_layers.in_use.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) };
     let mut kept = store.list()?.len();
     if args.dry_run {
         kept -= removed.len();
@@ -279,7 +304,17 @@ fn gc(store: &Environments, args: &EnvGcArgs) -> Result<ExitCode, Failure> {
     if args.json {
         let entries = |all: &[Stored]| all.iter().map(Entry::of).collect();
         let (removed, in_use) = (entries(&removed), entries(&in_use));
-        report::print_json(&Document { schema: SCHEMA, dry_run: args.dry_run, removed, in_use, kept })?;
+        let entries = |all: &[StoredLayer]| all.iter().map(LayerEntry::of).collect();
+        report::print_json(&Document {
+            schema: SCHEMA,
+            dry_run: args.dry_run,
+            removed,
+            in_use,
+            kept,
+            layers: entries(&of_layers.layers),
+            layers_in_use: entries(&of_layers.in_use),
+            layers_kept: of_layers.kept,
+        })?;
         return Ok(code);
     }
     for stored in &in_use {
@@ -291,11 +326,33 @@ fn gc(store: &Environments, args: &EnvGcArgs) -> Result<ExitCode, Failure> {
         let _ = writeln!(text, "{verb} {} (last used {})", short(stored), ago(stored.used));
     }
     let _ = writeln!(text, "{verb} {}, {kept} kept", counted(removed.len() as u32, "environment"));
+    text.push_str(&of_layers.text(verb));
     report::print(text)?;
     Ok(code)
 }
 
-fn verify(store: &Environments, args: &EnvVerifyArgs) -> Result<ExitCode, Failure> {
+/// Environments and layers by the beginnings of their keys.
+fn asked_for(
+    store: &Environments,
+    layers: &Layers,
+    keys: &[String],
+) -> Result<(Vec<Stored>, Vec<StoredLayer>), PyenvError> {
+    let (mut environments, mut built) = (Vec::new(), Vec::new());
+    for key in keys {
+        let mut found =
+            layers.list()?.into_iter().filter(|layer| layer.key.as_str().starts_with(key.as_str()));
+        match (store.find(key), found.next(), found.next()) {
+            (Ok(_), Some(_), _) | (Err(_), Some(_), Some(_)) => {
+                return Err(PyenvError::Ambiguous { beginning: key.clone() });
+            }
+            (Err(_), Some(layer), None) => built.push(layer),
+            (found, None, _) => environments.push(found?),
+        }
+    }
+    Ok((environments, built))
+}
+
+fn verify(store: &Environments, layers: &Layers, args: &EnvVerifyArgs) -> Result<ExitCode, Failure> {
     #[derive(Serialize)]
     struct Verified {
         key: String,
@@ -310,12 +367,14 @@ fn verify(store: &Environments, args: &EnvVerifyArgs) -> Result<ExitCode, Failur
     struct Document {
         schema: u32,
         environments: Vec<Verified>,
+        layers: Vec<VerifiedLayer>,
     }
-    let asked: Vec<Stored> = match args.keys.is_empty() {
-        true => store.list()?,
-        false => args.keys.iter().map(|key| store.find(key)).collect::<Result<_, PyenvError>>()?,
+    let (asked, built) = match args.keys.is_empty() {
+        true => (store.list()?, layers.list()?),
+        false => asked_for(store, layers, &args.keys)?,
     };
-    let mut document = Document { schema: SCHEMA, environments: Vec::new() };
+    let layers = env_layers::verified(layers, &built)?;
+    let mut document = Document { schema: SCHEMA, environments: Vec::new(), layers };
     for stored in &asked {
         let found = store.verify(stored)?;
         let whole = found.is_whole();
@@ -323,7 +382,8 @@ fn verify(store: &Environments, args: &EnvVerifyArgs) -> Result<ExitCode, Failur
         let key = stored.key.to_string();
         document.environments.push(Verified { key, whole, intact, unstated, differing, missing, unrecorded });
     }
-    let whole = document.environments.iter().all(|verified| verified.whole);
+    let whole = document.environments.iter().all(|verified| verified.whole)
+        && document.layers.iter().all(|verified| verified.whole);
     let code = if whole { ExitCode::SUCCESS } else { ExitCode::from(1) };
     if args.json {
         report::print_json(&document)?;
@@ -347,6 +407,7 @@ fn verify(store: &Environments, args: &EnvVerifyArgs) -> Result<ExitCode, Failur
             let _ = writeln!(text, "  no record of {package}");
         }
     }
+    text.extend(document.layers.iter().map(VerifiedLayer::text));
     if !whole {
         text.push_str("`infradev env gc KEY` removes one; it is built anew when it is next asked for\n");
     }
@@ -384,12 +445,12 @@ fn short(stored: &Stored) -> String {
     stored.key.as_str()[..12].to_owned()
 }
 
-fn seconds(time: SystemTime) -> u64 {
+pub(super) fn seconds(time: SystemTime) -> u64 {
     time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 /// How long ago, in the largest unit that fits.
-fn ago(time: SystemTime) -> String {
+pub(super) fn ago(time: SystemTime) -> String {
     let seconds = SystemTime::now().duration_since(time).unwrap_or_default().as_secs();
     match seconds {
         0..60 => "just now".to_owned(),
@@ -399,6 +460,6 @@ fn ago(time: SystemTime) -> String {
     }
 }
 
-fn mib(bytes: u64) -> String {
+pub(super) fn mib(bytes: u64) -> String {
     format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
 }

@@ -39,6 +39,7 @@ pub fn ensure(root: &Path, definition: &Definition) -> (Result<Environment, Pyen
         events.lock().unwrap().push(match event {
             Event::Waiting { .. } => "waiting",
             Event::Building { .. } => "building",
+            Event::Copying { .. } => "copying",
             Event::Built { .. } => "built",
             Event::Swept { .. } => "swept",
         });

@@ -80,6 +80,7 @@ impl Ground {
                 env: BTreeMap::new(),
                 files: BTreeMap::new(),
             },
+            build: None,
             timeouts,
             limits: Limits { memory_mib: 1024, pids: 128, tmp_mib: 64 },
             acceptance: AcceptanceSpec::default(),
@@ -141,6 +142,7 @@ impl Ground {
             tree: tree.digest.clone(),
             suites: self.task.suites_digest(),
             environment: environment.key.clone(),
+            layer: None,
             kit: Digest::of(b"kit"),
             device_class: "cpu".into(),
             world: self.world,
@@ -155,6 +157,7 @@ impl Ground {
         TrialSpec {
             task: Arc::new(self.task.clone()),
             patch: Arc::new(patch.as_bytes().to_vec()),
+            building: None,
             bytecode: bytecode(&trees, &tree, &environment).unwrap(),
             trees,
             tree,

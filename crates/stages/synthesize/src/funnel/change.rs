@@ -194,6 +194,7 @@ impl DraftedChange {
                 env: Default::default(),
                 files: Default::default(),
             },
+            build: None,
             timeouts: ask.timeouts.clone(),
             limits: Limits { memory_mib: ask.memory_mib, ..Limits::default() },
             acceptance: AcceptanceSpec::default(),
