@@ -14,6 +14,17 @@ pub enum EnvCommand {
     Gc(EnvGcArgs),
     Verify(EnvVerifyArgs),
     Export(EnvExportArgs),
+    Doctor(EnvDoctorArgs),
+}
+
+/// Look at the store: is it whole, does its file system share files, what compiles here
+///
+/// Reads no file of an environment; `verify` does. Exits 0 where all is whole, 1 where something is damaged.
+#[derive(Debug, Args)]
+pub struct EnvDoctorArgs {
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Build the environments of packs ahead of their first use

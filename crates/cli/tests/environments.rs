@@ -110,3 +110,57 @@ async fn an_environment_that_a_grading_uses_is_not_removed_under_it() {
     assert!(!used.is_empty(), "{listed:#}");
     running.end().await.exits(0);
 }
+
+#[test]
+fn the_doctor_of_the_store_tells_what_is_whole_and_how_files_are_shared() {
+    let ground = empty();
+    let first = env(&ground, &["doctor"], 0).out;
+    assert!(first.contains("0 environments whole") && first.contains("0 build layers whole"), "{first}");
+    env(&ground, &["build", "tiny.lock", "--python", "3.11"], 0);
+    let find = |document: &serde_json::Value, name: &str| {
+        document["checks"].as_array().unwrap().iter().find(|check| check["name"] == name).unwrap().clone()
+    };
+    let document = env(&ground, &["doctor", "--json"], 0).json();
+    assert_eq!(document["whole"], true);
+    assert_eq!(find(&document, "environments")["detail"], "1 environment whole");
+    let key = env(&ground, &["list", "--json"], 0).json()["environments"][0]["key"].clone();
+    let folder = ground.path().join("own/envs").join(&key.as_str().unwrap()[..32]);
+    fs::remove_file(folder.join("bin/python")).unwrap();
+    fs::create_dir_all(ground.path().join("own/builds/layers/0123456789abcdef")).unwrap();
+    let said = env(&ground, &["doctor"], 1).out;
+    for (name, what) in [
+        ("environments", "0 environments whole; "),
+        ("environments", ": its interpreter is gone"),
+        ("build layers", "0 build layers whole; 0123456789ab: no infradev-layer.json that can be read"),
+        ("half done", "nothing"),
+        ("", "Something in the store is not as it should be."),
+    ] {
+        assert!(
+            said.lines().any(|line| line.contains(name) && line.contains(what)),
+            "{name}, {what}: {said}"
+        );
+    }
+}
+
+#[test]
+fn where_files_cannot_be_linked_it_is_said_that_they_are_copied() {
+    let ground = empty();
+    let elsewhere = tempfile::tempdir_in("/dev/shm").unwrap();
+    let cache = elsewhere.path().join("cache").display().to_string();
+    let with_cache = |args: &[&str]| {
+        let args = [&STORE[..], &["env"], args].concat();
+        ground.tool_with(&[("UV_CACHE_DIR", &cache)], env!("CARGO_BIN_EXE_infradev"), &args).exits(0)
+    };
+    let said = with_cache(&["build", "tiny.lock", "--python", "3.11"]);
+    let copied =
+        format!("no hard links from {cache} into HERE/own/envs: environments get copies of their files");
+    assert_eq!(said.err.matches(&copied).count(), 1, "{}", said.err);
+    let said = with_cache(&["doctor"]);
+    assert!(said.out.contains("limited  hard links"), "{}", said.out);
+
+    let ground = Ground::new();
+    std::os::unix::fs::symlink(elsewhere.path(), ground.path().join("home/runs")).unwrap();
+    let said = ground.infradev(&["grade", "pack", "--patches", "golden"]).exits(0);
+    let copied = "neither reflinks nor hard links from HERE/home/builds/trees into HERE/home/runs: each trial gets a copy of its tree";
+    assert_eq!(said.err.matches(copied).count(), 1, "{}", said.err);
+}

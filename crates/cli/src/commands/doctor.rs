@@ -17,13 +17,13 @@ use crate::tables::{Cell, Table};
 const ROOM: u64 = 10 << 30;
 
 #[derive(Serialize)]
-struct Check {
-    name: String,
-    ok: bool,
+pub(super) struct Check {
+    pub name: String,
+    pub ok: bool,
     /// Whether nothing works without it.
-    required: bool,
-    detail: String,
-    hint: Option<String>,
+    pub required: bool,
+    pub detail: String,
+    pub hint: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -55,7 +55,11 @@ pub async fn run(global: &Global, args: DoctorArgs) -> Result<ExitCode, Failure>
     if args.json {
         report::print_json(&document)?;
     } else {
-        report::print(text(&document))?;
+        let end = match usable {
+            true => "Tasks can be run here.",
+            false => "Tasks cannot be run here until what is missing is there.",
+        };
+        report::print(text(&document.checks, end))?;
     }
     Ok(if usable { ExitCode::SUCCESS } else { ExitCode::from(3) })
 }
@@ -78,7 +82,8 @@ fn tool(name: &'static str, hint: &str) -> Check {
     }
 }
 
-fn home(global: &Global) -> Check {
+/// Whether the store can be written, and how much room it has.
+pub(super) fn home(global: &Global) -> Check {
     let check = |ok, detail: String, hint: Option<&str>| Check {
         name: "home".into(),
         ok,
@@ -136,9 +141,10 @@ fn judge(global: &Global) -> Check {
     Check { name: "judge environment".into(), ok, required: true, detail, hint }
 }
 
-fn text(document: &Document) -> String {
+/// All checks as a table, and a last line.
+pub(super) fn text(checks: &[Check], end: &str) -> String {
     let mut table = Table::new(&["", "what", "found"], &[]);
-    for check in &document.checks {
+    for check in checks {
         let mark = match (check.ok, check.required) {
             (true, _) => Cell::good("ok"),
             (false, true) => Cell::bad("missing"),
@@ -149,10 +155,5 @@ fn text(document: &Document) -> String {
             table.row(vec!["".into(), "".into(), format!("→ {hint}").into()]);
         }
     }
-    let end = if document.usable {
-        "Tasks can be run here."
-    } else {
-        "Tasks cannot be run here until what is missing is there."
-    };
     format!("{}\n{end}\n", table.text())
 }

@@ -16,6 +16,7 @@ use crate::cli::Global;
 use crate::cli_env::{
     EnvBuildArgs, EnvCommand, EnvDuArgs, EnvExportArgs, EnvGcArgs, EnvListArgs, EnvShowArgs, EnvVerifyArgs,
 };
+use crate::commands::env_doctor;
 use crate::commands::env_layers::{self, LayerEntry, VerifiedLayer};
 use crate::progress::{Shown, counted};
 use crate::report::{self, Failure};
@@ -65,6 +66,7 @@ pub fn run(global: &Global, command: EnvCommand) -> Result<ExitCode, Failure> {
         EnvCommand::Gc(args) => gc(&store, &layers, &args),
         EnvCommand::Verify(args) => verify(&store, &layers, &args),
         EnvCommand::Export(args) => export(&store, &args),
+        EnvCommand::Doctor(args) => env_doctor::run(global, &home, &store, &args),
     }
 }
 

@@ -10,6 +10,7 @@ pub mod contract;
 pub mod curate;
 pub mod doctor;
 pub mod env;
+pub mod env_doctor;
 pub mod env_layers;
 pub mod eval;
 pub mod grade;
