@@ -22,6 +22,13 @@ if [ "${1:-}" = agents ]; then
 fi
 # Tests open the pages of reports in it.
 case "${1:-}" in agents|tests) missing chromium && packages+=(chromium) ;; esac
+# Tests build a torch extension, and see what of it a patch compiles anew.
+case "${1:-}" in
+    agents|tests)
+        missing c++ && packages+=(g++)
+        missing ccache && packages+=(ccache)
+        ;;
+esac
 if [ ${#packages[@]} -gt 0 ]; then
     missing apt-get && fail "missing: ${packages[*]}; there is no apt-get here, install them by your own means"
     as_root=()
