@@ -10,7 +10,7 @@ pub use crate::cli_agents::{AgentArgs, ArmArgs, AttemptArgs, EvalArgs};
 pub use crate::cli_curate::{CurateArgs, NewArgs};
 pub use crate::cli_env::EnvCommand;
 pub use crate::cli_gaps::ProbeGapsArgs;
-pub use crate::cli_report::{ReportArgs, ServeArgs};
+pub use crate::cli_report::{LabelArgs, ReportArgs, ServeArgs};
 
 /// Grades changes to AI infrastructure with evidence: official tests, and hidden probes observed inside and judged outside.
 #[derive(Debug, Parser)]
@@ -50,6 +50,7 @@ pub enum Command {
     Eval(EvalArgs),
     Report(ReportArgs),
     Serve(ServeArgs),
+    Label(LabelArgs),
     /// Try one probe, or list a task's probes
     #[command(subcommand)]
     Probe(ProbeCommand),

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::cli_agents::AgentArgs;
+
 /// Say what runs show: rates with their intervals, failing cases by signature and label
 ///
 /// Several runs are analysed together: attempts find their grades by task and name. Nothing is run. Names and messages of
@@ -20,7 +22,7 @@ pub struct ReportArgs {
     /// A run of grade, attempt or eval: its id, the beginning of it that no other run has, `last`, or its folder
     #[arg(value_name = "RUN", required = true)]
     pub runs: Vec<String>,
-    /// People's labels, which win over rules
+    /// Labels: people's, which win over rules, and agents' (`infradev label`), where rules left a case open
     #[arg(long, value_name = "FILE")]
     pub labels: Option<PathBuf>,
     /// Show names, messages and traits of probes: for those who may see them
@@ -59,7 +61,7 @@ pub struct ServeArgs {
     /// The port; 0 takes a free one
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub port: u16,
-    /// People's labels, which win over rules
+    /// Labels: people's, which win over rules, and agents' (`infradev label`), where rules left a case open
     #[arg(long, value_name = "FILE")]
     pub labels: Option<PathBuf>,
     /// The pack of these tasks, for their specification and contract; with --sealed also the last acceptance and golden
@@ -68,4 +70,50 @@ pub struct ServeArgs {
     /// Show probes and golden: for those who may see them
     #[arg(long)]
     pub sealed: bool,
+}
+
+/// Have an agent label the failing cases that rules left open, and keep its answers in a file of labels
+///
+/// Each submission's cases go to the agent in a folder of their own, one file a case, with the submission's patch. What it answers is
+/// appended to FILE as said by it: below each person's label and each rule that is sure. Reports take the file with --labels. Exits 0
+/// whatever it answered, 3 when its model could not be reached: the same command goes on.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  infradev label last --labels labels.toml --agent claude-code --model claude-sonnet-4-5 --token-budget 500000
+  infradev label grade-20261129 --labels labels.toml --agent command --command 'python3 {agent}/mine.py' --folder mine
+  infradev report last --labels labels.toml")]
+pub struct LabelArgs {
+    /// A run of grade, attempt or eval: its id, the beginning of it that no other run has, `last`, or its folder
+    #[arg(value_name = "RUN", required = true)]
+    pub runs: Vec<String>,
+    /// The file of labels: what stands in it stays, answers are appended; it is made where it is not there
+    #[arg(long, value_name = "FILE")]
+    pub labels: PathBuf,
+    /// Who labels; see `infradev attempt --help` for agents
+    #[arg(long, value_name = "AGENT")]
+    pub agent: String,
+    /// Its model, by the name that its endpoint knows
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
+    #[command(flatten)]
+    pub asked: AgentArgs,
+    /// Seconds that the cases of one submission may take
+    #[arg(long, value_name = "SECONDS", default_value_t = 900, value_parser = clap::value_parser!(u64).range(1..))]
+    pub step_timeout: u64,
+    /// Minutes that the agent may work in all
+    #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    pub minutes: u64,
+    /// Input and output tokens that it may use in all
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub token_budget: Option<u64>,
+    /// Ask of probes too: their names and messages, and patches of the pack's own, then go to the agent's model
+    #[arg(long)]
+    pub sealed: bool,
+    /// The pack of these tasks, for runs of an older infradev that keep no official tests
+    #[arg(long, value_name = "PACK")]
+    pub pack: Option<PathBuf>,
+    /// Print one JSON document instead of a table
+    #[arg(long)]
+    pub json: bool,
 }

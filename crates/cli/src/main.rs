@@ -45,6 +45,7 @@ fn main() -> ExitCode {
             | Command::Eval(_)
             | Command::Synthesize(_)
             | Command::ProbeGaps(_)
+            | Command::Label(_)
     );
     let outcome = runtime.block_on(async {
         match command {
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
             Command::Eval(args) => commands::eval::run(&global, args).await,
             Command::Report(args) => commands::report::run(&global, args),
             Command::Serve(args) => commands::serve::run(&global, args).await,
+            Command::Label(args) => commands::label::run(&global, args).await,
             Command::Probe(ProbeCommand::Try(args)) => commands::probe::run(&global, args).await,
             Command::Probe(ProbeCommand::List(args)) => commands::probe::list(&global, args).await,
             Command::Curate(args) => commands::curate::run(&global, args),

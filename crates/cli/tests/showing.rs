@@ -140,18 +140,80 @@ fn the_tasks_own_patches_are_on_no_public_page() {
         let document = ground.infradev(&["grade", "pack", "--patches", patches, "--json"]).exits(0).json();
         document["run"].as_str().unwrap().to_owned()
     };
-    let runs = [graded("golden"), graded("adversarial")];
-    ground.infradev(&["report", &runs[0], &runs[1], "--site", "site"]).exits(0);
+    let made = |agent: &str| {
+        let document = ground.infradev(&["attempt", "pack", "--agent", agent, "--json"]).exits(0).json();
+        document["run"].as_str().unwrap().to_owned()
+    };
+    let built_in = [made("golden"), made("hollow"), made("mutant:large-numbers")];
+    // The same patches, graded by the lines that attempts left.
+    let lines = format!("home/runs/{}/predictions.jsonl", built_in[2]);
+    let runs = [graded("golden"), graded("adversarial"), graded(&lines)];
+    let args: Vec<&str> = ["report", "--site", "site"]
+        .into_iter()
+        .chain(runs.iter().chain(&built_in).map(String::as_str))
+        .collect();
+    ground.infradev(&args).exits(0);
     let public = pages(&ground.path().join("site"));
-    assert_eq!(public.len(), 4);
-    for (name, page) in public {
-        assert!(!page.contains("return 3 * x"), "{name}");
+    let shown = public.iter().filter(|(name, _)| name.starts_with("submissions/")).count();
+    assert!(shown >= 5, "{shown}");
+    for (name, page) in public.into_iter().filter(|(name, _)| name != "compare.html") {
+        assert!(!page.contains("3 * x") && !page.contains("NotImplementedError"), "{name}");
         assert_eq!(
             page.contains("it is one of the pack&#39;s own") || page.contains("it is one of the pack's own"),
             name.starts_with("submissions/"),
             "{name}"
         );
     }
+}
+
+/// Lines of a pack's sealed files that say something.
+fn sealed_lines(ground: &Ground) -> Vec<String> {
+    let task = ground.path().join("pack/tasks/triple");
+    let mut files = vec![task.join("golden.patch"), task.join("official.patch")];
+    for folder in ["probes", "adversarial"] {
+        let entries = std::fs::read_dir(task.join(folder)).unwrap();
+        files.extend(entries.map(|entry| entry.unwrap().path()));
+    }
+    let texts: String = files.iter().map(|file| std::fs::read_to_string(file).unwrap() + "\n").collect();
+    let told = |line: &&str| line.len() > 9 && !line.starts_with("@@") && !line.contains("toy/model.py");
+    let lines = texts.lines().map(|line| line.trim_start_matches(['+', '-']).trim()).filter(told);
+    // What base has is no secret.
+    let base = ground::MODEL.to_owned() + "def test_double():\n    assert model.double(2) == 4\n";
+    lines.filter(|line| !base.contains(line)).map(str::to_owned).collect()
+}
+
+#[test]
+fn no_line_of_a_sealed_file_is_in_a_public_report_of_a_submission_that_raises() {
+    let ground = Ground::new();
+    let raises = "def triple(*x):\n+    raise ValueError(\"no\")\n";
+    ground.write("patches/codex/triple.patch", &ground::GOLDEN.replace(RIGHT, raises));
+    ground.infradev(&["grade", "pack", "--patches", "patches", "--quiet"]).exits(0);
+    ground.infradev(&["accept", "pack", "--quiet"]).exits(0);
+    let lines = sealed_lines(&ground);
+    assert!(lines.len() > 20 && lines.iter().any(|line| line == "assert triple(2) == 6"), "{lines:?}");
+    let report = |more: &[&str]| {
+        let run = ground.infradev(&["run", "list", "--json"]).exits(0).json();
+        let run = run["runs"].as_array().unwrap().iter().find(|run| run["verb"] == "grade").unwrap();
+        let args =
+            ["report", run["id"].as_str().unwrap(), "--pack", "pack", "--site", "site", "--csv", "csv"];
+        let mut texts = vec![ground.infradev(&[&args[..], more].concat()).exits(0).out];
+        texts.push(ground.infradev(&[&args[..], &["--json"], more].concat()).exits(0).out);
+        texts.push(ground.infradev(&[&args[..], &["--markdown"], more].concat()).exits(0).out);
+        texts.extend(pages(&ground.path().join("site")).into_iter().map(|(_, page)| page));
+        let tables = std::fs::read_dir(ground.path().join("csv")).unwrap();
+        texts.extend(tables.map(|table| std::fs::read_to_string(table.unwrap().path()).unwrap()));
+        texts
+            .join("\n")
+            .replace("&#39;", "'")
+            .replace("&#34;", "\"")
+            .replace("&#62;", ">")
+            .replace("&#60;", "<")
+    };
+    let public = report(&[]);
+    let found: Vec<&String> = lines.iter().filter(|line| public.contains(line.as_str())).collect();
+    assert!(found.is_empty(), "{found:?}");
+    let sealed = report(&["--sealed"]);
+    assert!(sealed.contains("assert triple(2) == 6") && sealed.contains("any_number_is_tripled"));
 }
 
 /// A run of attempts and one of grades whose names, patch, log and trajectory are hostile.

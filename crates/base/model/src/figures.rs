@@ -42,6 +42,7 @@ pub enum Grouping {
     Area,
     Kind,
     Repository,
+    ArmRepository,
     Task,
 }
 
@@ -54,6 +55,7 @@ impl Grouping {
             Grouping::Area => "area",
             Grouping::Kind => "kind",
             Grouping::Repository => "repository",
+            Grouping::ArmRepository => "arm, repository",
             Grouping::Task => "task",
         }
     }

@@ -148,8 +148,21 @@ impl Label {
 pub enum LabelledBy {
     /// A rule.
     Rule,
+    /// An agent, where rules left the case open, in a file of labels.
+    Agent,
     /// A person, in a file of labels.
     Person,
+}
+
+impl LabelledBy {
+    /// The word as it stands in tables.
+    pub fn word(self) -> &'static str {
+        match self {
+            LabelledBy::Rule => "rule",
+            LabelledBy::Agent => "agent",
+            LabelledBy::Person => "person",
+        }
+    }
 }
 
 /// A label with what it rests on.
@@ -159,16 +172,36 @@ pub struct Labelled {
     pub label: Option<Label>,
     /// Who gave it.
     pub by: LabelledBy,
-    /// The rule's name, or the person's.
+    /// The rule's name, the agent's or the person's.
     pub rule: String,
     /// What it rests on, in a sentence.
     pub evidence: String,
-    /// The rules' own label, where a person gave another or the same.
+    /// The rules' own label, where an agent or a person gave another or the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ruled: Option<Label>,
 }
 
-/// A file of people's labels, which win over rules: `labels.toml`.
+impl Labelled {
+    /// Whether rules left it open: no label, or wrong values of which nothing tells more.
+    pub fn is_open(&self) -> bool {
+        self.by == LabelledBy::Rule && matches!(self.label, None | Some(Label::Undetermined))
+    }
+
+    /// Why an agent may not give a case this label; none where it may. What rules know stays: of wrong values that they are
+    /// values, and that exact inputs alone show too little precision.
+    pub fn refuses(&self, label: Label) -> Option<&'static str> {
+        match (self.label, label) {
+            _ if !self.is_open() => Some("rules or a person gave it a label"),
+            (_, Label::Precision) => {
+                Some("`numerical/precision` is given only where the case's exact inputs pass")
+            }
+            (Some(Label::Undetermined), Label::WrongAlgorithm) | (None, _) => None,
+            _ => Some("its values are wrong: `numerical/wrong_algorithm`, or no answer"),
+        }
+    }
+}
+
+/// A file of labels, `labels.toml`: people's, which win over rules, and agents', which stand where rules left a case open.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LabelFile {
@@ -176,13 +209,13 @@ pub struct LabelFile {
     pub schema: u32,
     /// The labels.
     #[serde(default, rename = "label")]
-    pub labels: Vec<PersonLabel>,
+    pub labels: Vec<GivenLabel>,
 }
 
-/// A person's label of one failing case.
+/// A person's or an agent's label of one failing case.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct PersonLabel {
+pub struct GivenLabel {
     /// The task's id.
     pub task: String,
     /// The submission's name.
@@ -198,13 +231,17 @@ pub struct PersonLabel {
     pub why: String,
     /// Who says so.
     pub by: String,
+    /// Whether that is an agent: its label is below one that a rule is sure of, and below each person's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub agent: bool,
 }
 
 impl LabelFile {
     /// Parses and checks a file of labels.
     ///
     /// # Errors
-    /// What names file, line and key: an unknown key or label, a label without a reason or a name, two of one case.
+    /// What names file, line and key: an unknown key or label, a label without a reason or a name, two of one case by people, or
+    /// by agents.
     pub fn parse(file: &str, bytes: &[u8]) -> Result<LabelFile, FormatError> {
         let labels: LabelFile = format::toml(file, bytes)?;
         let text = format::utf8(file, bytes)?;
@@ -219,16 +256,33 @@ impl LabelFile {
                     return refuse(key, "is empty: a label says why, and who says so".into());
                 }
             }
-            let same = |other: &&PersonLabel| {
+            let same = |other: &&GivenLabel| {
                 let worlds = other.world.is_none() || label.world.is_none() || other.world == label.world;
                 (&other.task, &other.submission, &other.case) == (&label.task, &label.submission, &label.case)
                     && worlds
+                    && other.agent == label.agent
             };
             if labels.labels[..at].iter().any(|other| same(&other)) {
                 return refuse("case", format!("`{}` has a label above already", label.case));
             }
         }
         Ok(labels)
+    }
+
+    /// The text of a file with more labels at its end: what stands in it stays as it was written. An empty text is a new file.
+    ///
+    /// # Errors
+    /// A label that TOML cannot hold.
+    pub fn appended(text: &str, more: &[GivenLabel]) -> Result<String, toml::ser::Error> {
+        let mut text = match text.trim().is_empty() {
+            true => format!("schema = {LABELS_SCHEMA}\n"),
+            false => text.to_owned(),
+        };
+        for label in more {
+            let end = if text.ends_with('\n') { "" } else { "\n" };
+            text = format!("{text}{end}\n[[label]]\n{}", toml::to_string(label)?);
+        }
+        Ok(text)
     }
 
     /// Refuses the entry at this place of the file that was read.
@@ -267,6 +321,48 @@ mod tests {
         }
         assert_eq!(Label::ALL.iter().filter(|label| label.is_resource()).count(), 4);
         assert_eq!(Label::ALL.iter().filter(|label| label.is_conditional()).count(), 5);
+    }
+
+    fn labelled(by: LabelledBy, label: Option<Label>) -> Labelled {
+        Labelled { label, by, rule: String::new(), evidence: String::new(), ruled: None }
+    }
+
+    #[test]
+    fn an_agent_may_label_what_rules_left_open_and_never_precision() {
+        let rule = |label| labelled(LabelledBy::Rule, label);
+        let may = |labelled: &Labelled| -> Vec<Label> {
+            Label::ALL.into_iter().filter(|label| labelled.refuses(*label).is_none()).collect()
+        };
+        let all_but_precision: Vec<Label> =
+            Label::ALL.into_iter().filter(|label| *label != Label::Precision).collect();
+        assert_eq!(may(&rule(None)), all_but_precision);
+        assert_eq!(may(&rule(Some(Label::Undetermined))), [Label::WrongAlgorithm]);
+        assert_eq!(may(&rule(Some(Label::State))), []);
+        assert_eq!(may(&labelled(LabelledBy::Person, Some(Label::Undetermined))), []);
+        assert_eq!(may(&labelled(LabelledBy::Agent, Some(Label::Undetermined))), []);
+    }
+
+    #[test]
+    fn what_is_appended_is_read_back_and_leaves_what_stands_as_it_was_written() {
+        let given = |case: &str| GivenLabel {
+            task: "t".into(),
+            submission: "s".into(),
+            case: case.into(),
+            world: Some(2),
+            label: Label::State,
+            why: "it says \"no\"\\ \u{1b}[2J ''' \"\"\" = [x]".into(),
+            by: "command 1".into(),
+            agent: true,
+        };
+        let new = LabelFile::appended("", &[given("a"), given("[[label]]")]).unwrap();
+        let read = LabelFile::parse("labels.toml", new.as_bytes()).unwrap();
+        assert_eq!(read.labels, [given("a"), given("[[label]]")]);
+        // Of one case a person and an agent may each say something, and the file need not end with a line's end.
+        let mine = format!("# mine\nschema = 1\n{}", ENTRY.trim_end());
+        let both = LabelFile::appended(&mine, &[GivenLabel { world: None, ..given("c") }]).unwrap();
+        assert!(both.starts_with(&mine), "{both}");
+        let read = LabelFile::parse("labels.toml", both.as_bytes()).unwrap();
+        assert_eq!(read.labels.iter().map(|label| label.agent).collect::<Vec<_>>(), [false, true]);
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod figures;
 pub mod format;
 mod inside;
 mod label;
+mod labelling;
 mod lint;
 mod mutant;
 mod pack;
@@ -76,7 +77,8 @@ pub use figures::{
     Rate, TraitCount, TraitOf,
 };
 pub use format::FormatError;
-pub use label::{ErrorClass, LABELS_SCHEMA, Label, LabelFile, Labelled, LabelledBy, PersonLabel};
+pub use label::{ErrorClass, GivenLabel, LABELS_SCHEMA, Label, LabelFile, Labelled, LabelledBy};
+pub use labelling::{Answered, LABELLING_SCHEMA, LabellingDocument};
 pub use lint::{
     AllowedPassage, CONTRACT_SCHEMA, ContractDocument, ContractFinding, ContractRule, GoldenLine, TouchedName,
 };
@@ -112,4 +114,6 @@ pub use trial::{
     CanaryReport, Fault, FaultKind, Overlaid, OverlayAction, SandboxReport, Selection, TRIAL_SCHEMA,
     Tampering, TamperingKind, Timing, TrialInputs, TrialResult, TwinResult,
 };
-pub use verdict::{FailingCase, GRADE_SCHEMA, Grade, GradeDocument, Score, SuiteScores, Verdict};
+pub use verdict::{
+    FailingCase, GRADE_SCHEMA, Grade, GradeDocument, GradedSoFar, Score, SuiteScores, Verdict,
+};

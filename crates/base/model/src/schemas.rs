@@ -34,6 +34,7 @@ pub fn schemas() -> Vec<(&'static str, String)> {
         ("report.schema.json", text(schema_for!(crate::Analysis))),
         ("task-reference.schema.json", text(schema_for!(crate::TaskReference))),
         ("labels.schema.json", text(schema_for!(crate::LabelFile))),
+        ("labelling.schema.json", text(schema_for!(crate::LabellingDocument))),
         ("rounds.schema.json", text(schema_for!(crate::RoundsDocument))),
         ("curate.schema.json", text(schema_for!(crate::CurationDocument))),
         ("run.schema.json", text(schema_for!(crate::Run))),

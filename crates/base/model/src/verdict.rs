@@ -127,3 +127,27 @@ pub struct GradeDocument {
     /// One entry a submission and task.
     pub submissions: Vec<Grade>,
 }
+
+/// A line of a run's `grades.jsonl`: a grade as soon as it is given, of a run whose document is not written yet.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GradedSoFar {
+    /// What a report groups by.
+    pub facts: TaskFacts,
+    /// The grade.
+    pub grade: Grade,
+}
+
+impl GradeDocument {
+    /// The document of what a run graded so far.
+    pub fn so_far(run: &str, lines: impl IntoIterator<Item = GradedSoFar>) -> GradeDocument {
+        let (schema, run) = (GRADE_SCHEMA, run.to_owned());
+        let mut document = GradeDocument { schema, run, tasks: Vec::new(), submissions: Vec::new() };
+        for GradedSoFar { facts, grade } in lines {
+            if !document.tasks.contains(&facts) {
+                document.tasks.push(facts);
+            }
+            document.submissions.push(grade);
+        }
+        document
+    }
+}

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use infradev_model::{Digest, Run};
+use infradev_model::{Digest, GradedSoFar, Run};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -15,7 +15,7 @@ use crate::disk::{self, Held};
 use crate::error::StoreError;
 use crate::journal::{Damage, Journal};
 use crate::removal::remove_tree;
-use crate::runs::{FINISHED, RunEvent};
+use crate::runs::{FINISHED, GRADES, RunEvent};
 
 pub(crate) const RESULT: &str = "result.json";
 /// Bytes of a small file.
@@ -108,6 +108,15 @@ impl RunFolder {
         disk::create_folder(path.parent().unwrap_or(&self.folder))?;
         disk::write_json(&path, document)?;
         Ok(path)
+    }
+
+    /// Where grades are written as they are given, begun anew: what an earlier process graded is graded again, of its trials' records.
+    pub fn grades(&self) -> Result<Journal<GradedSoFar>, StoreError> {
+        let path = self.folder.join(GRADES);
+        match fs::remove_file(&path) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(StoreError::io("remove", &path, e)),
+            _ => Ok(Journal::open(&path)?.0),
+        }
     }
 
     /// Writes a file of the run, below its folder; whole or not at all.

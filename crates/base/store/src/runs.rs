@@ -4,6 +4,7 @@
 //! runs/<id>/run.json               what was asked for
 //! runs/<id>/lock                   held (flock) by the process that works on it
 //! runs/<id>/journal.jsonl          what happened, append-only
+//! runs/<id>/grades.jsonl           grades as they are given, for those who look on; a verb's document has them in the end
 //! runs/<id>/trials/<key>/          a finished trial: result.json and its logs; appears whole by one rename
 //! runs/<id>/scratch/<pid>-…        of trials under way; swept when the run is opened
 //! runs/<id>/finished.json          written last
@@ -13,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use infradev_model::{Digest, RUN_SCHEMA, Run, format};
+use infradev_model::{Digest, GradeDocument, GradedSoFar, RUN_SCHEMA, Run, format};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +27,7 @@ use crate::stamp::utc_stamp;
 
 const CREATING: &str = ".creating-";
 pub(crate) const FINISHED: &str = "finished.json";
+pub(crate) const GRADES: &str = "grades.jsonl";
 
 /// One line of a run's journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -117,6 +119,14 @@ impl RunView {
     /// One of another schema version, which is named before any other key is looked at, or one that is damaged.
     pub fn document<T: DeserializeOwned>(&self, name: &str, schema: u32) -> Result<Option<T>, StoreError> {
         versioned(&self.folder.join(name), schema)
+    }
+
+    /// What a run of `grade` graded so far, of the lines that can be read; none where it graded nothing yet. Once it is done, its
+    /// document says so.
+    pub fn graded_so_far(&self) -> Option<GradeDocument> {
+        let lines = journal::read::<GradedSoFar>(&self.folder.join(GRADES)).ok()?.events;
+        let document = GradeDocument::so_far(&self.run.id, lines.into_iter().map(|(_, line)| line));
+        (!document.submissions.is_empty()).then_some(document)
     }
 
     /// The record of the finished trial of this key, or a part of it; none where its folder is gone.

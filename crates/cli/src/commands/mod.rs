@@ -14,6 +14,7 @@ pub mod env_doctor;
 pub mod env_layers;
 pub mod eval;
 pub mod grade;
+pub mod label;
 pub mod new;
 pub mod new_candidate;
 pub mod new_pack;

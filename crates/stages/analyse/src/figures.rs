@@ -46,9 +46,15 @@ impl Counted<'_> {
             Grouping::Area,
             Grouping::Kind,
             Grouping::Repository,
+            Grouping::ArmRepository,
             Grouping::Task,
         ];
+        let repositories: BTreeSet<&str> = self.tasks.iter().map(|facts| facts.repository.as_str()).collect();
         for by in groupings {
+            // Of one repository the rates by arm say it already.
+            if by == Grouping::ArmRepository && repositories.len() < 2 {
+                continue;
+            }
             let mut groups: Vec<(String, Vec<&AnalysedSubmission>)> = Vec::new();
             for submission in self.submissions {
                 let group = self.group(by, submission);
@@ -71,6 +77,7 @@ impl Counted<'_> {
             Grouping::Area => facts.map(|facts| facts.area.word().to_owned()),
             Grouping::Kind => facts.map(|facts| facts.kind.word().to_owned()),
             Grouping::Repository => facts.map(|facts| facts.repository.clone()),
+            Grouping::ArmRepository => facts.map(|facts| format!("{}, {}", submission.arm, facts.repository)),
         };
         known.unwrap_or_else(|| "unknown".to_owned())
     }

@@ -28,11 +28,12 @@ pub use analyser::Analyser;
 pub use error::AnalyseError;
 pub use labelling::Seen;
 pub use people::PeoplesLabels;
+pub use shown::public_name;
 
 /// How runs are read.
 #[derive(Clone, Copy, Default)]
 pub struct Settings<'a> {
-    /// People's labels, which win over rules.
+    /// People's labels, which win over rules, and agents', which stand where rules left a case open.
     pub labels: Option<&'a PeoplesLabels>,
     /// Keep names, messages and traits of probes.
     pub sealed: bool,

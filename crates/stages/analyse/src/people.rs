@@ -1,11 +1,11 @@
-//! People's labels, which win over rules, and how far both agree.
+//! Labels of a file: people's, which win over rules, with how far both agree, and agents', where rules left a case open.
 
-use infradev_model::{Agreement, CaseError, FormatError, Label, LabelFile, LabelledBy, PersonLabel};
+use infradev_model::{Agreement, CaseError, FormatError, GivenLabel, Label, LabelFile, Labelled, LabelledBy};
 
-use crate::shown::probe_name;
+use crate::shown::public_name;
 use crate::statistics::kappa;
 
-/// A file of people's labels as it was read.
+/// A file of labels as it was read.
 #[derive(Debug, Clone)]
 pub struct PeoplesLabels {
     file: String,
@@ -20,7 +20,7 @@ impl PeoplesLabels {
         Ok(PeoplesLabels { file: file.to_owned(), text: String::from_utf8_lossy(bytes).into_owned(), labels })
     }
 
-    /// Puts each label on its cases.
+    /// Puts each label on its cases: a person's on whatever stands there, an agent's where neither a person nor a rule knows.
     ///
     /// # Errors
     /// A label whose case does not fail, or is not there.
@@ -36,24 +36,27 @@ impl PeoplesLabels {
                 return Err(LabelFile::refuse(&self.file, &self.text, at, what));
             }
             for case in meant {
-                let ruled = case.label.label;
-                case.label = infradev_model::Labelled {
-                    label: Some(given.label),
-                    by: LabelledBy::Person,
-                    rule: given.by.clone(),
-                    evidence: given.why.clone(),
-                    ruled,
-                };
+                if !given.agent {
+                    put(case, given, LabelledBy::Person);
+                } else if case.label.refuses(given.label).is_none() {
+                    put(case, given, LabelledBy::Agent);
+                }
             }
         }
         Ok(())
     }
 }
 
-fn is_meant(given: &PersonLabel, case: &CaseError) -> bool {
+fn put(case: &mut CaseError, given: &GivenLabel, by: LabelledBy) {
+    let ruled = if case.label.by == LabelledBy::Rule { case.label.label } else { case.label.ruled };
+    case.label =
+        Labelled { label: Some(given.label), by, rule: given.by.clone(), evidence: given.why.clone(), ruled };
+}
+
+fn is_meant(given: &GivenLabel, case: &CaseError) -> bool {
     (&given.task, &given.submission) == (&case.task, &case.submission)
         && given.world.is_none_or(|world| world == case.world)
-        && (given.case == case.case || given.case == probe_name(case))
+        && (given.case == case.case || given.case == public_name(case))
 }
 
 /// How far rules and people agree, where people gave labels.

@@ -148,6 +148,7 @@ impl Read {
     fn grades(&mut self, view: RunView) -> Result<(), AnalyseError> {
         let id = view.run.id.clone();
         let document: Option<GradeDocument> = view.document("grade.json", GRADE_SCHEMA)?;
+        let document = document.or_else(|| view.graded_so_far());
         if self.graded.contains(&id) {
             // It was read with the evaluation that it belongs to.
             return Ok(());

@@ -5,8 +5,13 @@ use infradev_model::{Analysis, CaseError, Digest, LabelledBy, Suite, TraitOf};
 /// Digits of a digest that stands for a name.
 const DIGITS: usize = 8;
 
-/// The name that a public report gives a probe case: the digest of its id, the same in each run.
-pub(crate) fn probe_name(case: &CaseError) -> String {
+/// The name that a public report gives a case: an official one's own; of a probe's id the digest, the same in each run. One that
+/// has this name already keeps it.
+pub fn public_name(case: &CaseError) -> String {
+    // An id of a probe has its file and function.
+    if case.suite == Suite::Official || !case.case.contains("::") {
+        return case.case.clone();
+    }
     format!("probe-{}", digest(&case.case))
 }
 
@@ -24,12 +29,13 @@ pub(crate) fn public(mut analysis: Analysis) -> Analysis {
         if case.suite != Suite::Probe {
             continue;
         }
-        case.case = probe_name(case);
+        case.case = public_name(case);
         case.signature = digest(&case.signature);
         (case.exception, case.message, case.at) = (String::new(), String::new(), None);
         case.traits = Vec::new();
         case.label.evidence = match case.label.by {
             LabelledBy::Rule => format!("by the rule {}", case.label.rule),
+            LabelledBy::Agent => "by an agent".to_owned(),
             LabelledBy::Person => "by a person".to_owned(),
         };
     }

@@ -1,13 +1,13 @@
 //! Running what a plan asks for.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::try_join_all;
 use infradev_executor::{Ask, DeriveError, Executor, ExecutorError, GoldenChange, ReadyTask};
 use infradev_model::{
     Calibration, CaseId, CaseResult, Class, Classified, Digest, Fault, FaultKind, GRADE_SCHEMA, Grade,
-    GradeDocument, Selection, Suite, TrialResult, Verdict, Word, merge,
+    GradeDocument, GradedSoFar, Selection, Suite, TrialResult, Verdict, Word, merge,
 };
 use infradev_patch::Patch;
 use infradev_store::RunFolder;
@@ -69,6 +69,8 @@ pub async fn run(
     on_grade: OnGrade<'_>,
 ) -> Result<GradeDocument, GradeError> {
     let mut grades: Vec<Option<Grade>> = vec![None; plan.submissions.len()];
+    // Whoever looks on sees each verdict as soon as it is given.
+    let so_far = Mutex::new(run.grades().map_err(ExecutorError::from)?);
     for task in &plan.tasks {
         let mine: Vec<(usize, &Submission)> = plan
             .submissions
@@ -81,10 +83,15 @@ pub async fn run(
         }
         let grading = TaskGrading::of(executor, run, Arc::clone(task)).await?;
         // The executor's slots bound how many run at once.
+        let facts = task.public.facts();
         let graded = mine.into_iter().map(|(index, submission)| {
-            let grading = &grading;
+            let (grading, so_far, facts) = (&grading, &so_far, facts.clone());
             async move {
                 let graded = grading.submission(submission).await?;
+                let line = GradedSoFar { facts, grade: graded.clone() };
+                let mut journal = so_far.lock().unwrap_or_else(PoisonError::into_inner);
+                journal.append(&line).map_err(ExecutorError::from)?;
+                drop(journal);
                 on_grade(&graded);
                 Ok::<_, GradeError>((index, graded))
             }

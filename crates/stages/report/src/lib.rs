@@ -13,7 +13,7 @@ mod text;
 
 pub use csv_form::csv;
 pub use markdown::markdown;
-pub use site::{Site, SiteError, read_pack, write_site};
+pub use site::{Material, Site, SiteError, read_pack, write_site};
 pub use table::{Column, Table};
 pub use tables::{Extent, tables};
 pub use text::plain;

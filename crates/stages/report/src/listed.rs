@@ -1,6 +1,6 @@
 //! Every submission and every failing case, a row each.
 
-use infradev_model::{AnalysedSubmission, Analysis, CaseError, LabelledBy, Likeness, Tokens};
+use infradev_model::{AnalysedSubmission, Analysis, CaseError, Likeness, Tokens};
 
 use crate::table::Table;
 use crate::tables::{label, word};
@@ -114,10 +114,6 @@ pub(crate) fn cases(analysis: &Analysis) -> Table {
 }
 
 fn case(case: &CaseError) -> Vec<String> {
-    let by = match case.label.by {
-        LabelledBy::Rule => "rule",
-        LabelledBy::Person => "person",
-    };
     vec![
         case.task.clone(),
         case.submission.clone(),
@@ -126,7 +122,7 @@ fn case(case: &CaseError) -> Vec<String> {
         case.world.to_string(),
         case.word.word().to_owned(),
         label(case.label.label),
-        by.to_owned(),
+        case.label.by.word().to_owned(),
         case.label.rule.clone(),
         case.label.evidence.clone(),
         case.checks.clone().unwrap_or_default(),

@@ -35,7 +35,8 @@ type Seen = Option<(u64, Option<SystemTime>)>;
 type Stamp = Vec<(bool, Vec<Seen>)>;
 
 /// Files of a run that change as it goes on.
-const WATCHED: [&str; 5] = ["journal.jsonl", "grade.json", "attempt.json", "eval.json", "finished.json"];
+const WATCHED: [&str; 6] =
+    ["journal.jsonl", "grades.jsonl", "grade.json", "attempt.json", "eval.json", "finished.json"];
 
 impl Pages {
     /// Pages of the runs in these folders. `make` is called at the first request, and again once a run has gone on.

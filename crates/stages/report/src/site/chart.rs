@@ -17,6 +17,9 @@ struct Part {
 struct Bar {
     label: String,
     value: String,
+    /// Baselines of the two, and the bar's upper edge.
+    label_y: u32,
+    value_y: u32,
     y: u32,
     parts: Vec<Part>,
     /// Ends of the interval.
@@ -44,10 +47,14 @@ pub(crate) struct Chart {
     table: Table,
 }
 
-/// Where bars begin, and how wide a share of 1 is.
-const LEFT: f64 = 190.0;
-const WIDTH: f64 = 360.0;
-const ROW: u32 = 30;
+/// Where bars begin, and how wide a share of 1 is. A figure of this width is read on a phone as it is: words stand above their bar.
+const LEFT: f64 = 14.0;
+const WIDTH: f64 = 330.0;
+/// Heights: of a label's line, of a value's, of a bar, of what is below it.
+const LABEL_LINE: u32 = 18;
+const VALUE_LINE: u32 = 17;
+const THICK: u32 = 12;
+const BELOW: u32 = 7;
 /// Bars of a figure; the table beside it has all.
 const BARS: usize = 40;
 
@@ -55,14 +62,17 @@ fn at(share: f64) -> f64 {
     ((LEFT + share.clamp(0.0, 1.0) * WIDTH) * 10.0).round() / 10.0
 }
 
-/// Characters of a label beside its bar.
-const LABEL: usize = 26;
+/// Characters of a label above its bar.
+const LABEL: usize = 48;
 
+/// What tells two arms or repositories apart stands at both ends of their names.
 fn shortened(label: &str) -> String {
-    match label.char_indices().nth(LABEL) {
-        Some((at, _)) => format!("{}…", &label[..at]),
-        None => label.to_owned(),
+    let all: Vec<char> = label.chars().collect();
+    if all.len() <= LABEL {
+        return label.to_owned();
     }
+    let (start, end) = (&all[..LABEL / 2], &all[all.len() - LABEL / 2..]);
+    start.iter().chain(&['…']).chain(end).collect()
 }
 
 impl Chart {
@@ -102,7 +112,6 @@ impl Chart {
         parts: &[(&'static str, f64)],
         range: Option<(f64, f64)>,
     ) {
-        let y = u32::try_from(self.bars.len()).unwrap_or(u32::MAX).saturating_mul(ROW) + 8;
         let mut x = LEFT;
         let mut drawn = Vec::new();
         for (class, share) in parts {
@@ -111,7 +120,8 @@ impl Chart {
             x += width;
         }
         let range = range.map(|(low, high)| (at(low), at(high)));
-        self.bars.push(Bar { label: shortened(&label), value, y, parts: drawn, range });
+        let (label, parts) = (shortened(&label), drawn);
+        self.bars.push(Bar { label, value, label_y: 0, value_y: 0, y: 0, parts, range });
     }
 
     /// The figure, where it has a bar.
@@ -131,10 +141,27 @@ impl Chart {
         if left > 0 {
             self.describe.push_str(&format!("; and {left} more in the table"));
         }
-        self.axis = u32::try_from(self.bars.len()).unwrap_or(u32::MAX) * ROW + 8;
+        self.axis = self.lay();
         self.height = self.axis + 22;
         self.ticks = (0..=4_u8).map(|quarter| f64::from(quarter) / 4.0).map(tick).collect();
         Some(self)
+    }
+}
+
+impl Chart {
+    /// Gives each bar its place; the lower end of all.
+    fn lay(&mut self) -> u32 {
+        let mut y = 2;
+        for bar in &mut self.bars {
+            if !bar.label.is_empty() {
+                bar.label_y = y + 13;
+                y += LABEL_LINE;
+            }
+            bar.value_y = y + 12;
+            bar.y = y + VALUE_LINE;
+            y = bar.y + THICK + BELOW;
+        }
+        y
     }
 }
 
@@ -153,6 +180,12 @@ pub(crate) fn charts(analysis: &Analysis) -> Vec<Chart> {
         rates(figures, Grouping::Arm, "resolved-by-arm", "Resolved by arm, with probes and without"),
         rates(figures, Grouping::Area, "resolved-by-area", "Resolved by area, with probes and without"),
         rates(figures, Grouping::Repository, "resolved-by-repository", "Resolved by repository"),
+        rates(
+            figures,
+            Grouping::ArmRepository,
+            "resolved-by-arm-and-repository",
+            "Resolved by arm and repository",
+        ),
         pass_at_k(figures),
         classes(figures),
         suites(figures),

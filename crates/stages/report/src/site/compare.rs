@@ -6,7 +6,7 @@ use askama::Template;
 use infradev_model::{AnalysedSubmission, Analysis};
 
 use super::frame::{Frame, verdict};
-use super::{Site, SiteError};
+use super::{Site, SiteError, submission_page, task_page};
 use crate::table::Table;
 
 #[derive(Template)]
@@ -14,7 +14,37 @@ use crate::table::Table;
 struct Compare {
     frame: Frame,
     told: String,
-    tables: Vec<Table>,
+    parts: Vec<Part>,
+    paired: Vec<Table>,
+}
+
+/// Submissions that changed, or those that did not.
+struct Part {
+    title: &'static str,
+    open: bool,
+    rows: Vec<Row>,
+}
+
+struct Row {
+    submission: String,
+    task: String,
+    task_page: String,
+    first: Linked,
+    second: Linked,
+    change: &'static str,
+    tone: &'static str,
+}
+
+/// A verdict with the page that says why.
+struct Linked {
+    page: String,
+    verdict: &'static str,
+    tone: &'static str,
+}
+
+fn linked(submission: &AnalysedSubmission) -> Linked {
+    let (verdict, tone) = verdict(submission);
+    Linked { page: submission_page(submission), verdict, tone }
 }
 
 pub(super) type Both<'a> = (&'a AnalysedSubmission, &'a AnalysedSubmission);
@@ -45,31 +75,42 @@ impl Site {
             shared.first().map(|(one, other)| (one.run.as_str(), other.run.as_str())).unwrap_or_default();
         let resolved = |submission: &AnalysedSubmission| verdict(submission).0 == "resolved";
         let mut counts = [0_u32; 4];
-        let columns = ["submission", "task", "in the first", "in the second", "change"];
-        let mut table = Table::new("compared", "Each submission in both runs", &columns);
+        let (mut changed, mut same) = (Vec::new(), Vec::new());
         for (first, second) in &shared {
-            let (at, change) = match (resolved(first), resolved(second)) {
-                (true, true) => (0, "same"),
-                (true, false) => (1, "lost"),
-                (false, true) => (2, "gained"),
-                (false, false) if verdict(first).0 == verdict(second).0 => (3, "same"),
-                (false, false) => (3, "otherwise"),
+            let (at, change, tone) = match (resolved(first), resolved(second)) {
+                (true, true) => (0, "same", "apart"),
+                (true, false) => (1, "lost", "bad"),
+                (false, true) => (2, "gained", "good"),
+                (false, false) if verdict(first).0 == verdict(second).0 => (3, "same", "apart"),
+                (false, false) => (3, "otherwise", "apart"),
             };
             if let Some(count) = counts.get_mut(at) {
                 *count += 1;
             }
-            let cells = [&first.submission, &first.task, verdict(first).0, verdict(second).0, change]
-                .map(str::to_owned);
-            table.rows.push(cells.to_vec());
+            let row = Row {
+                submission: first.submission.clone(),
+                task: first.task.clone(),
+                task_page: task_page(&first.task),
+                first: linked(first),
+                second: linked(second),
+                change,
+                tone,
+            };
+            if change == "same" { same.push(row) } else { changed.push(row) }
         }
+        changed.sort_by_key(|row| row.change);
+        let parts = vec![
+            Part { title: "Submissions with another verdict", open: true, rows: changed },
+            Part { title: "Submissions with the same verdict", open: false, rows: same },
+        ];
         let [both, lost, gained, neither] = counts;
         let paired = crate::tables::paired(&self.analysis.figures, crate::tables::Extent::Whole);
-        let tables = [table, paired].into_iter().filter(|table| !table.rows.is_empty()).collect();
+        let paired = Some(paired).filter(|table| !table.rows.is_empty()).into_iter().collect();
         let told = format!(
             "First: {one}. Second: {other}. Of {} submissions in both, {both} are resolved in both, {lost} in the first alone, \
              {gained} in the second alone, {neither} in neither.",
             shared.len()
         );
-        Ok(Compare { frame: self.frame("Runs compared", ""), told, tables }.render()?)
+        Ok(Compare { frame: self.frame("Runs compared", ""), told, parts, paired }.render()?)
     }
 }

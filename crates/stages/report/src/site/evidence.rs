@@ -14,8 +14,13 @@ use serde::Deserialize;
 use super::SiteError;
 use super::excerpt::{bytes, log_end};
 
-/// Names of submissions that are the task's own.
+/// Names of submissions that are the task's own, beside `mutant:NAME`.
 const OWN: [&str; 4] = ["golden", "base", "hollow", "adversarial"];
+
+/// Whether an agent or a submission of this name is one of the task's own patches.
+fn is_own(name: &str) -> bool {
+    OWN.contains(&name) || name.starts_with("mutant:")
+}
 
 /// Where what is known of submissions lies.
 #[derive(Debug, Default)]
@@ -61,6 +66,7 @@ impl Evidence {
                 "attempt" => evidence.attempted(view)?,
                 _ => {
                     let document: Option<GradeDocument> = view.document("grade.json", GRADE_SCHEMA)?;
+                    let document = document.or_else(|| view.graded_so_far());
                     evidence.graded(&view.run.id, document, Some(view));
                 }
             }
@@ -91,8 +97,8 @@ impl Evidence {
         let folder = submission.attempted.as_deref().and_then(|attempted| self.folder(attempted));
         let keys = graded.iter().flat_map(|graded| &graded.grade.trials);
         let root = graded.and_then(|graded| graded.trials.as_deref());
-        let built_in = submission.agent.as_ref().is_some_and(|agent| OWN.contains(&agent.name.as_str()));
-        let named = OWN.contains(&submission.submission.split(['#', '+']).next().unwrap_or_default());
+        let built_in = submission.agent.as_ref().is_some_and(|agent| is_own(&agent.name));
+        let named = is_own(submission.submission.split(['#', '+']).next().unwrap_or_default());
         Known {
             grade: graded.map(|graded| &graded.grade),
             own: named

@@ -25,6 +25,7 @@ pub use error::SiteError;
 pub use folder::write_site;
 pub(crate) use frame::policy;
 pub use pack::{TaskText, read_pack};
+pub use submission::Material;
 
 use evidence::Evidence;
 use frame::Frame;

@@ -3,7 +3,8 @@
 use askama::Template;
 use infradev_model::atif::{Step, StepSource, Trajectory};
 use infradev_model::{
-    AnalysedSubmission, CaseError, FailingCase, Gates, Grade, Judgement, RankOutcome, Suite, Tried,
+    AnalysedSubmission, CaseError, FailingCase, Gates, Grade, Judgement, LabelledBy, RankOutcome, Suite,
+    Tried,
 };
 
 use super::diff::{Diff, diff};
@@ -52,7 +53,24 @@ struct Shown {
     parts: Vec<(String, String)>,
 }
 
+/// What pages show of a submission, for whoever is to judge its failing cases.
+#[derive(Debug, Default)]
+pub struct Material {
+    /// Its patch; none where it may not be shown.
+    pub patch: Option<Vec<u8>>,
+    /// What its failing cases say in more than a line, in the analysis' order.
+    pub texts: Vec<Vec<String>>,
+}
+
 impl Site {
+    /// What pages show of a submission; of one of the pack's own patches nothing where the site is public.
+    pub fn material(&self, submission: &AnalysedSubmission) -> Material {
+        let known = self.evidence.known(submission);
+        let texts = self.cases(submission, &known).into_iter().map(|case| case.texts).collect();
+        let patch = if known.own && !self.analysis.sealed { None } else { known.patch() };
+        Material { patch, texts }
+    }
+
     pub(super) fn submission(&self, submission: &AnalysedSubmission) -> Result<String, SiteError> {
         let sealed = self.analysis.sealed;
         let known = self.evidence.known(submission);
@@ -96,7 +114,7 @@ impl Site {
             let failing = known.grade.and_then(|grade| failing(grade, case));
             let judgement =
                 failing.and_then(|failing| judgements.get(&(failing.case.clone(), failing.world)));
-            shown_case(case, failing, judgement)
+            shown_case(case, failing, judgement, sealed)
         })
         .collect()
     }
@@ -200,7 +218,12 @@ fn reasons(grade: Option<&Grade>) -> Vec<String> {
     grade.reasons.iter().cloned().chain(evidence).chain(fault).collect()
 }
 
-fn shown_case(case: &CaseError, failing: Option<&FailingCase>, judgement: Option<&Judgement>) -> Case {
+fn shown_case(
+    case: &CaseError,
+    failing: Option<&FailingCase>,
+    judgement: Option<&Judgement>,
+    sealed: bool,
+) -> Case {
     let mut facts = vec![("suite", case.suite.to_string()), ("world size", case.world.to_string())];
     facts.push(("base", if case.fail_to_pass { "fails it too" } else { "passes it" }.to_owned()));
     let told = [
@@ -212,6 +235,7 @@ fn shown_case(case: &CaseError, failing: Option<&FailingCase>, judgement: Option
         ("at", case.at.clone().unwrap_or_default()),
         ("signature", case.signature.clone()),
         ("label's reason", case.label.evidence.clone()),
+        ("labelled by", labelled_by(case)),
     ];
     facts.extend(told.into_iter().filter(|(_, text)| !text.is_empty()));
     let vector = match (judgement, failing) {
@@ -225,7 +249,20 @@ fn shown_case(case: &CaseError, failing: Option<&FailingCase>, judgement: Option
         label: case.label.label.map_or("unlabelled", infradev_model::Label::word),
         facts,
         ranks: ranks(vector),
-        texts: if case.suite == Suite::Official { messages(vector) } else { judged(judgement) },
+        texts: match case.suite {
+            // What pytest says in more than a line has the text of the official test.
+            _ if !sealed => Vec::new(),
+            Suite::Official => messages(vector),
+            Suite::Probe => judged(judgement),
+        },
+    }
+}
+
+/// Who gave a label, where no rule did.
+fn labelled_by(case: &CaseError) -> String {
+    match case.label.by {
+        LabelledBy::Rule => String::new(),
+        by => format!("{} {}", by.word(), case.label.rule),
     }
 }
 

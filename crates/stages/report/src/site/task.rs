@@ -113,8 +113,9 @@ fn contract(packed: &TaskText) -> Table {
 
 fn accepted(record: &Acceptance) -> String {
     let word = if record.accepted { "Accepted" } else { "Not accepted" };
+    let runs = if record.golden_runs == 1 { "run" } else { "runs" };
     let mut told = format!(
-        "{word}: golden passed every probe in {} runs (flake rate below {:.0} % at 95 %).",
+        "{word}: golden passed every probe in {} {runs} (flake rate below {:.0} % at 95 %).",
         record.golden_runs,
         record.flake_bound * 100.0
     );
