@@ -155,6 +155,12 @@ fn what_an_agent_may_not_say_is_told_and_stays_open() {
 #[test]
 fn an_agent_that_never_ends_is_ended_and_probes_are_asked_of_with_sealed_alone() {
     let ground = Ground::new();
+    // A comparison within a tolerance, without exact inputs: rules cannot tell what its failure means.
+    ground.edit(
+        "pack/tasks/triple/probes/judge_model.py",
+        "expect.equal(w.observe(\"observe_model.triple_of\", x=x)[0][\"y\"], 3 * x)",
+        "expect.close(float(w.observe(\"observe_model.triple_of\", x=x)[0][\"y\"]), 3.0 * x, rtol=1e-6)",
+    );
     graded(&ground);
     ground.write("mine/mine.py", "while True:\n    pass\n");
     let hangs = ground.infradev(&[&LABEL[..], &["--step-timeout", "1", "--json"]].concat()).exits(0).json();

@@ -18,6 +18,7 @@ fn help_says_what_each_command_does_with_examples() {
         &["new", "--help"],
         &["contract", "draft", "--help"],
         &["contract", "lint", "--help"],
+        &["label", "--help"],
         &["prompt", "--help"],
         &["canary", "--help"],
         &["run", "show", "--help"],
