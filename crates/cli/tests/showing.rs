@@ -300,6 +300,9 @@ fn two_runs_are_compared_and_such_a_site_is_replaced_too() {
     assert_alone(&all);
     let (_, page) = all.iter().find(|(name, _)| name == "compare.html").unwrap();
     assert!(page.contains("Of 1 submissions in both, 0 are resolved in both"), "{page}");
+    assert!(page.contains("Submissions with the same verdict: 1"), "{page}");
+    assert_eq!(values(page, "href").iter().filter(|href| href.starts_with("submissions/")).count(), 2);
+    assert!(page.contains("(first)") && page.contains("(second)"), "each arm beside itself");
 }
 
 fn ask(port: u16, request: &str) -> String {

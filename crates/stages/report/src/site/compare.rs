@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use askama::Template;
-use infradev_model::{AnalysedSubmission, Analysis};
+use infradev_model::{AnalysedSubmission, Analysis, Figures, Paired};
 
 use super::frame::{Frame, verdict};
 use super::{Site, SiteError, submission_page, task_page};
@@ -68,6 +68,22 @@ pub(super) fn shared(analysis: &Analysis) -> Vec<Both<'_>> {
     shared
 }
 
+/// Each arm of the first run with the same of the second.
+fn between(analysis: &Analysis, first: &str, second: &str) -> Figures {
+    let (first, second) = (format!(" @ {first}"), format!(" @ {second}"));
+    let same = |pair: &&Paired| {
+        let one = pair.one.strip_suffix(&first);
+        one.is_some() && one == pair.other.strip_suffix(&second)
+    };
+    let named = |pair: &Paired| Paired {
+        one: pair.one.replace(&first, " (first)"),
+        other: pair.other.replace(&second, " (second)"),
+        ..pair.clone()
+    };
+    let paired = analysis.figures.paired.iter().filter(same).map(named).collect();
+    Figures { paired, ..Figures::default() }
+}
+
 impl Site {
     pub(super) fn compare(&self) -> Result<String, SiteError> {
         let shared = shared(&self.analysis);
@@ -104,7 +120,8 @@ impl Site {
             Part { title: "Submissions with the same verdict", open: false, rows: same },
         ];
         let [both, lost, gained, neither] = counts;
-        let paired = crate::tables::paired(&self.analysis.figures, crate::tables::Extent::Whole);
+        let paired =
+            crate::tables::paired(&between(&self.analysis, one, other), crate::tables::Extent::Whole);
         let paired = Some(paired).filter(|table| !table.rows.is_empty()).into_iter().collect();
         let told = format!(
             "First: {one}. Second: {other}. Of {} submissions in both, {both} are resolved in both, {lost} in the first alone, \
