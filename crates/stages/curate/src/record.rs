@@ -16,7 +16,7 @@ use crate::message::{self, Message};
 use crate::told::Told;
 
 /// Raised with every change of what is read of a commit: records of another number are read anew.
-pub const RULES: u32 = 2;
+pub const RULES: u32 = 3;
 
 /// One commit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -33,7 +33,11 @@ pub const VERBS: List = &[
         ],
     ),
     (Fix, 3.0, &["dont", "disallow", "stop", "skip", "reject", "account"]),
-    (Fix, 1.5, &["mark", "also", "take", "re", "always", "only", "do"]),
+    (Fix, 4.0, &["typo", "correctly"]),
+    (Fix, 3.0, &["address", "missing"]),
+    (Fix, 2.5, &["disable", "align", "patch", "reset", "enforce", "force"]),
+    (Fix, 1.5, &["mark", "also", "take", "re", "always", "only", "do", "set", "increase", "retry"]),
+    (Fix, 1.0, &["make", "change"]),
     (
         Performance,
         5.0,
@@ -107,7 +111,7 @@ pub const VERBS: List = &[
         &["expose", "exposes", "integrate", "extend", "extends", "feat", "initial", "create", "provide"],
     ),
     (Feature, 2.5, &["let", "configurable", "bring", "register", "define", "accept", "include"]),
-    (Feature, 1.0, &["make", "update", "flexible", "first", "begin"]),
+    (Feature, 1.0, &["update", "flexible", "first", "begin"]),
 ];
 
 /// Any other word of the title.
@@ -162,6 +166,7 @@ pub const TITLE: List = &[
         ],
     ),
     (Fix, 1.5, &["correctly", "properly", "ensure", "prevent", "avoid", "safe", "accidentally"]),
+    (Fix, 1.0, &["when"]),
     (
         Performance,
         2.5,
@@ -177,6 +182,7 @@ pub const TITLE: List = &[
         1.0,
         &["cached", "caching", "cache", "memory", "efficient", "lazy", "async", "graphs", "prefetch"],
     ),
+    (Performance, 1.5, &["tuning", "unnecessary"]),
     (
         Refactor,
         2.5,
@@ -187,6 +193,7 @@ pub const TITLE: List = &[
         1.5,
         &["unused", "legacy", "redundant", "duplicate", "duplicated", "rename", "remove", "move", "unify"],
     ),
+    (Refactor, 1.0, &["into"]),
     (
         Feature,
         1.5,

@@ -4,16 +4,14 @@
 //! description, labels and the shape of the change decide where the title says little or two things.
 
 mod lists;
+mod shape;
+mod title;
 
 use infradev_model::{Definitions, Facts, Guess, Kind, Lines};
 
-use crate::message::without_tags;
 use crate::told::{Told, headings, prose};
 use crate::words::{Votes, evidence, words};
-use lists::{
-    BODY, COSTS, HEADINGS, LABELS, LEGIBILITY, LESSENED, LESSENING, List, MOST_OF_BODY, MOST_OF_TITLE, SLOW,
-    SPARING, TAGS, TITLE, VERBS, WORK,
-};
+use lists::{BODY, COSTS, HEADINGS, LABELS, LESSENING, List, MOST_OF_BODY, SPARING, VERBS, WORK};
 
 /// What a change is made of, as far as its kind shows in it.
 #[derive(Debug, Clone, Copy, Default)]
@@ -46,7 +44,7 @@ const KINDS: [Kind; 4] = [Kind::Feature, Kind::Fix, Kind::Refactor, Kind::Perfor
 /// A guess of the kind, with what speaks for it.
 pub fn kind(told: &Told<'_>, made: Option<&Made>) -> Guess<Kind> {
     let mut votes = Votes::among(&KINDS);
-    title(told.title, &mut votes);
+    let typed = title::title(told.title, &mut votes);
     for label in told.labels {
         for word in words(label) {
             if let Some((kind, weight)) = listed(LABELS, &word) {
@@ -62,8 +60,9 @@ pub fn kind(told: &Told<'_>, made: Option<&Made>) -> Guess<Kind> {
             headed.push(kind);
         }
     }
+    figures(told.body, &mut votes);
     if let Some(made) = made {
-        shape(made, &mut votes);
+        shape::shape(made, typed.contains(&Kind::Refactor), &mut votes);
     }
     let spoken = KINDS.iter().any(|kind| votes.of(*kind) > 0.0);
     match votes.best().filter(|_| spoken) {
@@ -74,101 +73,6 @@ pub fn kind(told: &Told<'_>, made: Option<&Made>) -> Guess<Kind> {
 
 fn listed(list: List, word: &str) -> Option<(Kind, f64)> {
     list.iter().find(|(_, _, known)| known.contains(&word)).map(|(kind, weight, _)| (*kind, *weight))
-}
-
-/// Longest piece before a colon or bar that is a subject (`Megatron-FSDP:`, `Inference |`) rather than a sentence.
-const SUBJECT_WORDS: usize = 3;
-
-/// The words of the tags and subjects before the sentence, and the sentence.
-fn parted(title: &str) -> (Vec<String>, &str) {
-    let mut rest = without_tags(title);
-    let mut tags = words(&title[..title.len() - rest.len()]);
-    for between in [": ", " | ", " - "] {
-        if let Some((before, after)) = rest.split_once(between) {
-            let said = words(before);
-            let sentence =
-                said.first().is_some_and(|word| listed(VERBS, word).is_some_and(|(_, w)| w >= 3.0));
-            if said.len() <= SUBJECT_WORDS && !(sentence && said.len() > 1) {
-                tags.extend(said);
-                rest = after.trim_start();
-            }
-        }
-    }
-    (tags, rest)
-}
-
-fn title(title: &str, votes: &mut Votes<Kind>) {
-    let (tags, sentence) = parted(title);
-    let mut tagged: Vec<Kind> = Vec::new();
-    for tag in &tags {
-        if let Some((kind, weight)) = listed(TAGS, tag).filter(|(kind, _)| !tagged.contains(kind)) {
-            votes.add(kind, weight, evidence(tag, "subject"));
-            tagged.push(kind);
-        }
-    }
-    let said = words(&sentence.replace("n't", "nt"));
-    let Some((first, rest)) = said.split_first() else { return };
-    // “Add a fix for …”, and “Make … faster”, do what they name next; “add x to fix y” adds x.
-    let article = |word: &str| matches!(word, "a" | "an" | "the" | "some" | "more");
-    let next = rest.iter().find(|word| !article(word));
-    let adding = matches!(listed(VERBS, first), Some((Kind::Feature, _)));
-    let verb =
-        next.filter(|next| adding && listed(TAGS, next).is_some_and(|(kind, _)| kind != Kind::Feature));
-    let verb = verb.unwrap_or(first);
-    let is_verb = listed(VERBS, verb).is_some();
-    // “Avoid copies” says more than “avoid” does.
-    let phrase = cheaper(&said, votes);
-    if let Some((kind, weight)) = listed(VERBS, verb).filter(|_| phrase != Some(0)) {
-        votes.add(kind, weight, evidence(verb, "subject"));
-    }
-    let mut sums = [0.0; KINDS.len()];
-    for (at, word) in said.iter().enumerate().filter(|(at, word)| *at > 0 && *word != verb) {
-        let found = match (word.as_str(), said.get(at - 1).map(String::as_str)) {
-            ("fix" | "fixes" | "fixing", Some("to")) => Some((Kind::Fix, 1.0)),
-            ("fix" | "fixes" | "fixed" | "fixing", _) => Some((Kind::Fix, 3.0)),
-            ("of", Some("instead")) | ("than", Some("rather")) => Some((Kind::Refactor, 2.0)),
-            (word, _) => listed(TITLE, word),
-        };
-        // The last word is what a title without a verb is about, and what others are for: “all-gather overlap”, “split groups for
-        // overlap”.
-        let last = at + 1 == said.len();
-        let for_it = || said.iter().rev().skip(1).take(6).any(|word| word == "for");
-        let found = match (found, listed(VERBS, word)) {
-            (found, known) if !is_verb && last => {
-                found.or(known).map(|(kind, weight)| (kind, weight.max(AS_VERB)))
-            }
-            (Some((Kind::Performance, weight)), _) if last && for_it() => {
-                Some((Kind::Performance, weight.max(AS_VERB)))
-            }
-            (found, _) => found,
-        };
-        if let Some((kind, weight)) = found {
-            add_bounded(votes, &mut sums, MOST_OF_TITLE, kind, weight, word, "subject");
-        }
-    }
-}
-
-/// What the last word weighs in a title without a verb.
-const AS_VERB: f64 = 3.5;
-
-/// “Reduce peak memory”, “avoid extra copies”, “fix slowdown”: the same for less. The place of its verb.
-fn cheaper(said: &[String], votes: &mut Votes<Kind>) -> Option<usize> {
-    let fixing = ["fix", "fixes", "fixed", "fixing"];
-    for (verbs, objects, kind, weight) in [
-        (LESSENING, COSTS, Kind::Performance, 6.0),
-        (SPARING, WORK, Kind::Performance, 5.5),
-        (&fixing[..], SLOW, Kind::Performance, 6.0),
-        (LESSENING, LEGIBILITY, Kind::Refactor, 5.0),
-    ] {
-        if let Some((at, object)) = phrase(said, verbs, objects, said.len()) {
-            votes.add(kind, weight, evidence(format!("{} … {object}", said[at]), "subject"));
-            return Some(at);
-        }
-    }
-    // “Memory efficiency improvement” says it the other way round.
-    let (at, lessened) = phrase(said, COSTS, LESSENED, NEAR)?;
-    votes.add(Kind::Performance, 5.0, evidence(format!("{} … {lessened}", said[at]), "subject"));
-    Some(at)
 }
 
 /// The first of the verbs that has one of the objects within so many words after it: its place, and the object.
@@ -183,6 +87,25 @@ fn phrase<'a>(
         let after = said[at + 1..].iter().take(within);
         after.map(String::as_str).find(|word| objects.contains(word)).map(|object| (at, object))
     })
+}
+
+/// `2x`, `20x`.
+fn is_times(word: &str) -> bool {
+    word.strip_suffix('x')
+        .is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// A description that compares what it measured, in its tables too, is of a change that is to be faster: what so many figures weigh.
+const FIGURES: usize = 2;
+const OF_FIGURES: f64 = 1.5;
+
+fn figures(body: &str, votes: &mut Votes<Kind>) {
+    let compares =
+        |word: &String| matches!(word.as_str(), "speedup" | "speedups" | "faster") || is_times(word);
+    let count = words(body).iter().filter(|word| compares(word)).count();
+    if count >= FIGURES {
+        votes.add(Kind::Performance, OF_FIGURES, evidence(format!("speedups, {count} times"), "body"));
+    }
 }
 
 /// Adds weight for a kind, up to a bound over all of one text.
@@ -255,51 +178,6 @@ fn stem(word: &str) -> &str {
         return word;
     }
     word.strip_suffix('s').or_else(|| word.strip_suffix('d')).unwrap_or(word)
-}
-
-/// A fix with a test of its own adds few lines of code.
-const SMALL: u32 = 40;
-
-fn shape(made: &Made, votes: &mut Votes<Kind>) {
-    let d = &made.definitions;
-    let mut vote = |kind, weight, what: String| votes.add(kind, weight, evidence(what, "source"));
-    let new = d.public_added + d.settings;
-    if d.public_added > 0 || d.settings > 0 {
-        let weight = if d.settings > 0 && d.public_added > 0 || new >= 3 { 2.0 } else { 1.0 };
-        vote(
-            Kind::Feature,
-            weight,
-            format!("{} public names and {} settings added", d.public_added, d.settings),
-        );
-    } else if made.tests_added > 0 && (1..=6).contains(&d.functions_changed) && made.substance.added <= SMALL
-    {
-        vote(
-            Kind::Fix,
-            2.0,
-            format!("only bodies of {} functions changed, with a test", d.functions_changed),
-        );
-    } else if d.functions_changed <= 3 {
-        vote(Kind::Fix, 1.0, format!("only bodies of {} functions changed", d.functions_changed));
-    } else {
-        vote(Kind::Refactor, 1.0, format!("{} functions changed, nothing public added", d.functions_changed));
-    }
-    let carried = d.moved + d.renamed;
-    if carried >= 2 && carried * 2 >= d.functions_added + d.classes_added {
-        // The more is carried, the less of the rest is what the change is about.
-        let weight = (2.0 + f64::from(carried) / 8.0).min(5.0);
-        vote(Kind::Refactor, weight, format!("{} definitions moved, {} renamed", d.moved, d.renamed));
-    }
-    if d.removed > 0 && made.substance.deleted > made.substance.added {
-        let (gone, come) = (made.substance.deleted, made.substance.added);
-        vote(Kind::Refactor, 1.5, format!("{} definitions removed, {gone} lines for {come}", d.removed));
-    }
-    if made.substance.files >= 8 && made.substance.added < 12 * made.substance.files && d.public_added <= 2 {
-        let weight = if made.substance.files >= 16 { 2.0 } else { 1.0 };
-        vote(Kind::Refactor, weight, format!("a little of each of {} files", made.substance.files));
-    }
-    if made.measured {
-        vote(Kind::Performance, 0.5, "tests look at memory, time or bytes".into());
-    }
 }
 
 #[cfg(test)]
