@@ -108,7 +108,7 @@ pub fn curate(
         candidates.push(Candidate {
             commit: record.commit.clone(),
             base: base.clone(),
-            number: record.message.number.clone(),
+            number: record.message.number_of_change().map(str::to_owned),
             date: record.date.clone(),
             title: record.message.of_change().to_owned(),
             also: grouped.standing.remove(&record.commit).unwrap_or_default(),

@@ -1,5 +1,7 @@
 //! What a commit's message says: its title, its numbers, and whether it takes another back, brings one back or repeats one.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 /// What a message says.
@@ -40,6 +42,14 @@ impl Message {
     }
 }
 
+impl Message {
+    /// Its number; where it brings a change back and has none of its own, that of the change.
+    pub fn number_of_change(&self) -> Option<&str> {
+        let restored = || self.act.as_ref().filter(|act| act.restores).and_then(|act| act.number.as_deref());
+        self.number.as_deref().or_else(restored)
+    }
+}
+
 /// Words that open a subject that brings something back.
 const RESTORING: &[&str] = &["reapply", "reland", "re-land", "unrevert"];
 
@@ -63,19 +73,30 @@ pub fn read(subject: &str, body: &str) -> Message {
     }
     let (title, mut numbers) = without_numbers(&line);
     let number = merged.or_else(|| numbers.pop());
-    Message {
-        act: act(&title, body),
-        title,
-        number,
-        earlier: numbers,
-        picked: after_each(body, "cherry picked from commit "),
+    let mut act = act(&title, body);
+    if let Some(act) = act.as_mut().filter(|act| act.number.is_none()) {
+        // `[Reland] x (#1) (#2)`: the number before its own is that of what it brings back.
+        act.number = numbers.last().cloned();
     }
+    Message { act, title, number, earlier: numbers, picked: after_each(body, "cherry picked from commit ") }
 }
 
-/// One line, its control characters taken out.
+/// One line, its control characters taken out, those of a terminal's colours with what follows them.
 pub fn cleaned(text: &str) -> String {
+    let text = without_colours(text);
     let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     plain.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Without sequences such as `ESC [ 31 m`.
+fn without_colours(text: &str) -> Cow<'_, str> {
+    let Some((before, rest)) = text.split_once("\u{1b}[") else { return Cow::Borrowed(text) };
+    let mut plain = before.to_owned();
+    for piece in rest.split("\u{1b}[") {
+        let shown = piece.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';');
+        plain.push_str(shown.strip_prefix(|c: char| c.is_ascii_alphabetic()).unwrap_or(shown));
+    }
+    Cow::Owned(plain)
 }
 
 fn first_line(body: &str) -> Option<String> {
@@ -149,7 +170,27 @@ pub fn without_tags(title: &str) -> &str {
     }
 }
 
+/// `[a][Reland] x` as `[a] x`, where one of the tags says that it brings x back.
+fn without_restoring_tag(title: &str) -> Option<String> {
+    let mut at = 0;
+    while let Some(inner) = title[at..].strip_prefix('[') {
+        let (tag, after) = inner.split_once(']')?;
+        if RESTORING.contains(&tag.trim().to_ascii_lowercase().as_str()) {
+            return Some(
+                format!("{}{}", &title[..at], after.trim_start_matches([':', ' '])).trim().to_owned(),
+            );
+        }
+        at = title.len() - after.trim_start().len();
+    }
+    None
+}
+
 fn act(title: &str, body: &str) -> Option<Act> {
+    if let Some(of) = without_restoring_tag(title) {
+        // What it brings back may be a revert.
+        return act(&of, body)
+            .or_else(|| Some(Act { restores: true, commits: Vec::new(), number: None, title: of }));
+    }
     let lower = title.to_ascii_lowercase();
     // `revert: x`, `revert(core): x`, `replay: x`: the type says it, and the title is x itself.
     let typed = |word: &str| lower.strip_prefix(word).is_some_and(|rest| rest.starts_with([':', '(']));
@@ -266,6 +307,19 @@ mod tests {
     }
 
     #[test]
+    fn a_tag_that_says_reland_brings_back_what_stands_after_it() {
+        let told = |subject: &str| {
+            let act = read(subject, "").act.unwrap();
+            (act.restores, act.number.unwrap_or_default(), act.title)
+        };
+        assert_eq!(told("[a][Reland] Add x (#9)"), (true, String::new(), "[a] Add x".into()));
+        assert_eq!(told("[RELAND][b] Add x (#5) (#9)"), (true, "#5".into(), "[b] Add x".into()));
+        assert_eq!(told("[Reland] Revert \"Add x (#5)\" (#9)"), (false, "#5".into(), "Add x".into()));
+        assert_eq!(read("[a][Reland] Add x", "").of_change(), "[a] Add x");
+        assert!(read("[a] Reland-proof x", "").act.is_none());
+    }
+
+    #[test]
     fn commits_that_are_named_in_a_body_are_read() {
         let message = read("Revert \"x\"", "This reverts commit 0123456789abcdef0123456789abcdef01234567.");
         assert_eq!(message.act.unwrap().commits, ["0123456789abcdef0123456789abcdef01234567"]);
@@ -276,7 +330,9 @@ mod tests {
 
     #[test]
     fn control_characters_and_tags_are_taken_out() {
-        assert_eq!(read("Fix\u{1b}[2J \u{7}it (#1)", "").title, "Fix [2J it");
+        assert_eq!(read("Fix\u{1b}[2J \u{7}it (#1)", "").title, "Fix it");
+        assert_eq!(read("Add \u{1b}[1;31mred\u{1b}[0m", "").title, "Add red");
+        assert_eq!(read("Cut \u{1b}[", "").title, "Cut");
         assert_eq!(without_tags("[dev][moe] fix(core): The x"), "The x");
         assert_eq!(without_tags("Make: it"), "Make: it");
     }

@@ -37,18 +37,14 @@ pub const VERBS: List = &[
     (Fix, 3.0, &["address", "missing"]),
     (Fix, 2.5, &["disable", "align", "patch", "reset", "enforce", "force"]),
     (Fix, 1.5, &["mark", "also", "take", "re", "always", "only", "do", "set", "increase", "retry"]),
-    (Fix, 1.0, &["make", "change"]),
+    (Fix, 1.0, &["change"]),
     (
         Performance,
         5.0,
         &["optimize", "optimizes", "optimise", "optimized", "speed", "speedup", "accelerate", "faster"],
     ),
     (Performance, 5.0, &["overlap", "overlapping", "fuse", "perf", "vectorize", "parallelize"]),
-    (
-        Performance,
-        3.5,
-        &["reduce", "reduces", "cache", "caching", "reuse", "lazy", "lazily", "prefetch", "batch"],
-    ),
+    (Performance, 3.5, &["reduce", "reduces", "cache", "caching", "reuse", "lazy", "lazily", "prefetch"]),
     (Performance, 1.5, &["efficient", "async"]),
     (
         Refactor,
@@ -113,6 +109,9 @@ pub const VERBS: List = &[
     (Feature, 2.5, &["let", "configurable", "bring", "register", "define", "accept", "include"]),
     (Feature, 1.0, &["update", "flexible", "first", "begin"]),
 ];
+
+/// What is added with these is no feature, whatever the rest of the change is.
+pub const TESTS: &[&str] = &["test", "tests", "unittest", "unittests"];
 
 /// Any other word of the title.
 pub const TITLE: List = &[
@@ -199,7 +198,7 @@ pub const TITLE: List = &[
         1.5,
         &["support", "supports", "enable", "add", "adds", "adding", "allow", "introduce", "implementation"],
     ),
-    (Feature, 1.5, &["configurable", "option", "options", "feature", "custom", "flag", "user"]),
+    (Feature, 1.5, &["configurable", "option", "options", "optional", "feature", "custom", "flag", "user"]),
 ];
 
 /// Most that words of the title weigh for one kind, the first one apart.

@@ -3,7 +3,7 @@
 use infradev_model::Kind;
 
 use super::lists::{
-    COSTS, LEGIBILITY, LESSENED, LESSENING, MOST_OF_TITLE, SLOW, SPARING, TAGS, TITLE, VERBS, WORK,
+    COSTS, LEGIBILITY, LESSENED, LESSENING, MOST_OF_TITLE, SLOW, SPARING, TAGS, TESTS, TITLE, VERBS, WORK,
 };
 use super::{KINDS, NEAR, add_bounded, is_times, listed, phrase};
 use crate::message::without_tags;
@@ -54,6 +54,9 @@ pub fn title(title: &str, votes: &mut Votes<Kind>) -> Vec<Kind> {
     let faster = plainly.into_iter().any(|(kind, weight)| kind == Kind::Performance && weight >= PLAIN);
     let typed = types(&tags, faster, votes);
     if let (Some(verb), Some((kind, weight))) = (verb, by_verb) {
+        // “Add tests for x” says nothing of x.
+        let tests = said.iter().skip(1).take(3).any(|word| TESTS.contains(&word.as_str()));
+        let weight = if kind == Kind::Feature && tests { 1.0 } else { weight };
         votes.add(kind, weight, evidence(verb, "subject"));
     }
     if let Some(Phrase { kind, weight, what, .. }) = phrase {
