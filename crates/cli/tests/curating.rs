@@ -201,6 +201,50 @@ fn what_tests_need_and_check_is_read_from_them() {
 }
 
 #[test]
+fn the_lock_that_stands_at_a_change_is_a_fact_of_it_and_of_those_after_it() {
+    let ground = Ground::new();
+    let mut h = history(&ground);
+    h.change("one", "Add one (#1)");
+    h.write("uv.lock", "version = 1\n");
+    h.change("two", "Add two (#2)");
+    h.change("three", "Add three (#3)");
+    h.git(&["checkout", "-q", "-b", "release"]);
+    h.git(&["mv", "uv.lock", "docker.lock"]);
+    h.change("four", "Add four (#4)");
+    h.git(&["checkout", "-q", "main"]);
+    h.change("five", "Add five (#5)");
+    let args = ["curate", "repo", "--rev", "main", "--rev", "release", "--json"];
+    let document = ground.infradev(&args).exits(0).json();
+    let locks = |number: &str| candidate(&document, number)["facts"]["locks"].clone();
+    let stands = serde_json::json!([{ "path": "uv.lock", "blob": h.git(&["rev-parse", "main:uv.lock"]) }]);
+    assert_eq!(locks("#1"), serde_json::json!([]));
+    for number in ["#2", "#3", "#5"] {
+        assert_eq!(locks(number), stands, "{number}");
+    }
+    assert_eq!(locks("#4"), serde_json::json!([]));
+    assert_eq!(ground.infradev(&args).exits(0).json(), document);
+}
+
+#[test]
+fn a_reland_that_a_tag_names_is_the_candidate_of_what_was_taken_back() {
+    let ground = Ground::new();
+    let mut h = history(&ground);
+    let first = h.change("one", "[core] Add one (#1)");
+    h.git(&["revert", "--no-edit", "HEAD"]);
+    h.change("one", "[core][Reland] Add one (#3)");
+    h.change("two", "Add two (#4)");
+    h.git(&["revert", "--no-edit", "HEAD"]);
+    h.git(&["revert", "--no-edit", "HEAD"]);
+    let document = ground.infradev(&["curate", "repo", "--json"]).exits(0).json();
+    assert_eq!(numbers(&document), ["#3", "#4"]);
+    let one = candidate(&document, "#3");
+    assert_eq!(one["title"], "[core] Add one");
+    assert_eq!(one["also"], serde_json::json!([{ "commit": first, "by": "reland" }]));
+    // What git itself brings back has no number of its own.
+    assert_eq!(candidate(&document, "#4")["title"], "Add two");
+}
+
+#[test]
 fn a_second_run_reads_new_commits_only_and_survives_a_line_that_was_cut_off() {
     let ground = Ground::new();
     let mut h = history(&ground);

@@ -171,6 +171,15 @@ pub struct Hollowable {
     pub kept: u32,
 }
 
+/// A file that pins the packages that were resolved.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct PackageLock {
+    /// Its path in the tree: `uv.lock`, `poetry.lock` and the like.
+    pub path: String,
+    /// The id of its text: changes with the same have the same packages.
+    pub blob: String,
+}
+
 /// What a change is made of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Facts {
@@ -195,6 +204,9 @@ pub struct Facts {
     pub native: Vec<String>,
     /// Files that say which packages are needed.
     pub dependencies: Vec<String>,
+    /// Files of its tree that pin the resolved packages; none where packages are only asked for.
+    #[serde(default)]
+    pub locks: Vec<PackageLock>,
     /// A guess of the area.
     pub area: Guess<Area>,
     /// A guess of the kind.

@@ -66,7 +66,8 @@ pub use case::{
 };
 pub use curation::{
     AlsoAt, CURATION_SCHEMA, Candidate, Checks, CurationDocument, Definitions, Device, Evidence, Facts,
-    Guess, Hollowable, LeftOut, LeftOutBecause, Lines, Needs, Pull, PullsRead, Repeats, ScorePart,
+    Guess, Hollowable, LeftOut, LeftOutBecause, Lines, Needs, PackageLock, Pull, PullsRead, Repeats,
+    ScorePart,
 };
 pub use digest::{Digest, DigestBuilder};
 pub use equivalent::{EQUIVALENT_SCHEMA, EquivalentMutant, EquivalentSpec, ShownMutant};

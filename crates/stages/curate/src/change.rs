@@ -160,6 +160,8 @@ pub fn facts(sorted: &Sorted<'_>, told: &Told<'_>, blobs: &mut Blobs<'_>) -> Res
         needs: asked.needs(),
         native: sorted.named(PathClass::Native),
         dependencies: sorted.named(PathClass::Dependency),
+        // Known from the history, not from the commit alone.
+        locks: Vec::new(),
         area: area(told, &paths),
         kind: kind(told, Some(&made)),
         checks,

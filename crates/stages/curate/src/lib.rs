@@ -13,6 +13,7 @@ mod error;
 mod groups;
 mod history;
 mod kind;
+mod locks;
 mod message;
 mod page;
 mod paths;
@@ -26,7 +27,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use infradev_git::Repo;
-use infradev_model::{CURATION_SCHEMA, Candidate, CurationDocument, LeftOut, LeftOutBecause};
+use infradev_model::{CURATION_SCHEMA, Candidate, CurationDocument, Facts, LeftOut, LeftOutBecause};
 
 pub use area::area;
 pub use change::MOST_SOURCE_FILES;
@@ -82,6 +83,7 @@ pub fn curate(
         })
         .collect();
     let mut grouped = groups::group(&members);
+    let locked = locks::standing(read.iter().map(|(_, record)| *record));
     let mut left_out: BTreeMap<LeftOutBecause, u32> = BTreeMap::new();
     let mut related = Vec::new();
     let mut candidates = Vec::new();
@@ -104,7 +106,9 @@ pub fn curate(
                 continue;
             }
         };
-        let parts = score::parts(facts);
+        let locks = locked.get(record.commit.as_str()).map(|locks| locks::named(locks)).unwrap_or_default();
+        let facts = Facts { locks, ..(**facts).clone() };
+        let parts = score::parts(&facts);
         candidates.push(Candidate {
             commit: record.commit.clone(),
             base: base.clone(),
@@ -113,7 +117,7 @@ pub fn curate(
             title: record.message.of_change().to_owned(),
             also: grouped.standing.remove(&record.commit).unwrap_or_default(),
             pull: None,
-            facts: (**facts).clone(),
+            facts,
             score: parts.iter().map(|part| part.points).sum(),
             parts,
         });

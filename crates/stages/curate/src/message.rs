@@ -176,9 +176,8 @@ fn without_restoring_tag(title: &str) -> Option<String> {
     while let Some(inner) = title[at..].strip_prefix('[') {
         let (tag, after) = inner.split_once(']')?;
         if RESTORING.contains(&tag.trim().to_ascii_lowercase().as_str()) {
-            return Some(
-                format!("{}{}", &title[..at], after.trim_start_matches([':', ' '])).trim().to_owned(),
-            );
+            let rest = after.trim_start_matches([':', ' ']);
+            return Some(format!("{} {rest}", title[..at].trim_end()).trim().to_owned());
         }
         at = title.len() - after.trim_start().len();
     }

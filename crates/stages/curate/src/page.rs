@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use askama::Template;
-use infradev_model::{Candidate, CurationDocument, Device, Evidence, Lines, ScorePart};
+use infradev_model::{Candidate, CurationDocument, Device, Evidence, Lines, PackageLock, ScorePart};
 
 use crate::error::CurateError;
 
@@ -177,7 +177,8 @@ fn told(candidate: &Candidate) -> Vec<Fact> {
             text: format!("{} would raise, {} kept", facts.hollow.functions, facts.hollow.kept),
         },
         Fact { name: "native code", text: facts.native.join(", ") },
-        Fact { name: "packages", text: facts.dependencies.join(", ") },
+        Fact { name: "packages changed", text: facts.dependencies.join(", ") },
+        Fact { name: "packages locked by", text: locks(&facts.locks) },
         Fact { name: "not parsed", text: facts.unparsed.join("; ") },
     ];
     if let Some(pull) = &candidate.pull {
@@ -187,6 +188,11 @@ fn told(candidate: &Candidate) -> Vec<Fact> {
     told.push(Fact { name: "also at", text: also.collect::<Vec<_>>().join(", ") });
     told.retain(|fact| !fact.text.is_empty());
     told
+}
+
+fn locks(locks: &[PackageLock]) -> String {
+    let short = |lock: &PackageLock| lock.blob.chars().take(10).collect::<String>();
+    locks.iter().map(|lock| format!("{} ({})", lock.path, short(lock))).collect::<Vec<_>>().join(", ")
 }
 
 fn because(evidence: &[Evidence]) -> String {

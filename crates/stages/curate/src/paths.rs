@@ -37,7 +37,13 @@ const DEPENDENCIES: &[&str] = &[
     "environment.yaml",
     "conda.yaml",
 ];
-const LOCKS: &[&str] = &["uv.lock", "poetry.lock", "Pipfile.lock", "pdm.lock", "pixi.lock"];
+const LOCKS: &[&str] = &["uv.lock", "poetry.lock", "Pipfile.lock", "pdm.lock", "pixi.lock", "pylock.toml"];
+
+/// A file of this name pins the packages that were resolved, and is not another project's.
+pub fn is_lock(path: &str) -> bool {
+    let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
+    LOCKS.contains(&name) && classify(path) == PathClass::Dependency
+}
 
 /// The class of a path.
 pub fn classify(path: &str) -> PathClass {
@@ -99,6 +105,19 @@ mod tests {
             ("tests/x.yaml", PathClass::Data),
         ] {
             assert_eq!(classify(path), class, "{path}");
+        }
+    }
+
+    #[test]
+    fn locks_of_resolved_packages_are_told_from_what_asks_for_packages() {
+        for (path, is) in [
+            ("uv.lock", true),
+            ("docker/common/uv.lock", true),
+            ("third_party/x/uv.lock", false),
+            ("requirements.txt", false),
+            ("pyproject.toml", false),
+        ] {
+            assert_eq!(is_lock(path), is, "{path}");
         }
     }
 }

@@ -12,11 +12,12 @@ use serde::{Deserialize, Serialize};
 use crate::blobs::Blobs;
 use crate::change::{Sorted, facts};
 use crate::error::CurateError;
+use crate::locks::{self, LockChange};
 use crate::message::{self, Message};
 use crate::told::Told;
 
 /// Raised with every change of what is read of a commit: records of another number are read anew.
-pub const RULES: u32 = 3;
+pub const RULES: u32 = 4;
 
 /// One commit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -33,6 +34,9 @@ pub struct Record {
     pub message: Message,
     /// Source files that it changes; of very large commits only some.
     pub sources: BTreeSet<String>,
+    /// What it did to files that pin packages.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub locks: Vec<LockChange>,
     /// Facts, or why it is no candidate.
     pub outcome: Outcome,
 }
@@ -70,6 +74,7 @@ impl Record {
             date: entry.author_date.clone(),
             message,
             sources: sorted.sources().into_iter().take(NAMED).collect(),
+            locks: locks::changes(entry),
             outcome,
         }
     }
@@ -85,6 +90,7 @@ impl Record {
             date: info.author_date.clone(),
             message: message::read(&info.subject, &info.body),
             sources: BTreeSet::new(),
+            locks: Vec::new(),
             outcome: Outcome::LeftOut(LeftOutBecause::MissingObjects),
         }
     }

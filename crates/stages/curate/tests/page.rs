@@ -25,6 +25,7 @@ fn candidate(title: &str, more: Value) -> Candidate {
                 "evidence": [{ "what": "world_size != 4", "place": "tests/test_a.py" }]
             },
             "native": [], "dependencies": ["pyproject.toml"],
+            "locks": [{ "path": "uv.lock", "blob": "fedcba9876543210fedcba9876543210fedcba98" }],
             "area": { "is": "training", "evidence": [{ "what": "optimizer", "place": "subject" }] },
             "kind": { "is": "feature", "evidence": [{ "what": "add", "place": "subject" }] },
             "checks": { "numbers": [], "resources": [] },

@@ -36,7 +36,7 @@ pub const VERBS: List = &[
     (Fix, 4.0, &["typo", "correctly"]),
     (Fix, 3.0, &["address", "missing"]),
     (Fix, 2.5, &["disable", "align", "patch", "reset", "enforce", "force"]),
-    (Fix, 1.5, &["mark", "also", "take", "re", "always", "only", "do", "set", "increase", "retry"]),
+    (Fix, 1.5, &["mark", "also", "take", "re", "always", "only", "do", "set", "retry"]),
     (Fix, 1.0, &["change"]),
     (
         Performance,
@@ -345,6 +345,8 @@ pub const LESSENED: &[&str] = &["improvement", "improvements", "reduction", "sav
 /// … and where it is one of these, reads better and does the same.
 pub const LEGIBILITY: &[&str] =
     &["readability", "clarity", "naming", "structure", "typing", "style", "maintainability"];
+/// … and where what is taken away is one of these, the code is taken apart better.
+pub const TANGLES: &[&str] = &["dependency", "dependencies", "coupling", "duplication", "boilerplate"];
 /// Headings of a description under which it says what was wrong, and what it measured.
 pub const HEADINGS: List = &[
     (Fix, 1.5, &["problem", "bug", "symptom", "symptoms", "reproduce", "repro", "cause", "issue"]),

@@ -212,6 +212,12 @@ mod tests {
             ("Improve the scheduler's readability", Kind::Refactor),
             ("Separate streams for backward overlap", Kind::Performance),
             ("Memory efficiency improvement to attention", Kind::Performance),
+            ("fix(moe): avoid an intermediate allocation", Kind::Performance),
+            ("[ray] refactor: Accelerate serialization", Kind::Performance),
+            ("[perf] feat: count operations of attention", Kind::Feature),
+            ("Avoid a circular dependency of core and export", Kind::Refactor),
+            ("Improve the scheduler by 15%", Kind::Performance),
+            ("Set the seed of each rank", Kind::Fix),
         ] {
             assert_eq!(of(title), is, "{title}: {:?}", kind(&Told { title, body: "", labels: &[] }, None));
         }
@@ -230,8 +236,57 @@ mod tests {
         let public =
             Definitions { public_added: 2, settings: 1, functions_added: 2, ..Definitions::default() };
         assert_eq!(of(public, (50, 0)).is, Kind::Feature);
+        let many = Definitions { functions_changed: 9, ..Definitions::default() };
+        let untested = Made {
+            definitions: many,
+            substance: Lines { files: 3, added: 60, deleted: 40 },
+            ..Made::default()
+        };
+        assert_eq!(kind(&told, Some(&untested)).is, Kind::Refactor);
         let moved = Definitions { moved: 4, functions_added: 4, removed: 1, ..Definitions::default() };
         assert_eq!(of(moved, (50, 60)).is, Kind::Refactor);
+    }
+
+    #[test]
+    fn new_names_of_what_its_author_calls_a_refactoring_say_less() {
+        let made = Made {
+            definitions: Definitions {
+                public_added: 9,
+                settings: 2,
+                functions_changed: 9,
+                ..Definitions::default()
+            },
+            substance: Lines { files: 9, added: 100, deleted: 40 },
+            ..Made::default()
+        };
+        let of = |title| kind(&Told { title, body: "", labels: &[] }, Some(&made)).is;
+        assert_eq!(of("[cfg] refactor: add classes of settings"), Kind::Refactor);
+        assert_eq!(of("[cfg] feat: add classes of settings"), Kind::Feature);
+    }
+
+    #[test]
+    fn tests_that_are_added_are_no_feature() {
+        let made = Made {
+            definitions: Definitions { functions_changed: 5, ..Definitions::default() },
+            substance: Lines { files: 1, added: 45, deleted: 40 },
+            tests_added: 0,
+            measured: false,
+        };
+        let told = |title| Told { title, body: "", labels: &[] };
+        assert_eq!(kind(&told("Add tests for the tracer"), Some(&made)).is, Kind::Refactor);
+        assert_eq!(kind(&told("Add a tracer"), Some(&made)).is, Kind::Feature);
+    }
+
+    #[test]
+    fn figures_of_a_description_speak_in_its_tables_too() {
+        let body = "| a | 1.10x |\n| b | 1.25x |\n";
+        let guess = kind(&Told { title: "Rotary kernel", body, labels: &[] }, None);
+        assert_eq!(
+            (guess.is, guess.evidence),
+            (Kind::Performance, vec![evidence("speedups, 2 times", "body")])
+        );
+        let once = kind(&Told { title: "Rotary kernel", body: "Once 2x.", labels: &[] }, None);
+        assert_eq!(once.is, Kind::Feature);
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use infradev_model::Kind;
 
 use super::lists::{
-    COSTS, LEGIBILITY, LESSENED, LESSENING, MOST_OF_TITLE, SLOW, SPARING, TAGS, TESTS, TITLE, VERBS, WORK,
+    COSTS, LEGIBILITY, LESSENED, LESSENING, MOST_OF_TITLE, SLOW, SPARING, TAGS, TANGLES, TESTS, TITLE, VERBS,
+    WORK,
 };
 use super::{KINDS, NEAR, add_bounded, is_times, listed, phrase};
 use crate::message::without_tags;
@@ -52,7 +53,7 @@ pub fn title(title: &str, votes: &mut Votes<Kind>) -> Vec<Kind> {
     let plainly = [phrase.as_ref().map(|phrase| (phrase.kind, phrase.weight)), by_verb].into_iter().flatten();
     // “fix: avoid a copy” saves a copy.
     let faster = plainly.into_iter().any(|(kind, weight)| kind == Kind::Performance && weight >= PLAIN);
-    let typed = types(&tags, faster, votes);
+    let typed = types(title, &tags, faster, votes);
     if let (Some(verb), Some((kind, weight))) = (verb, by_verb) {
         // “Add tests for x” says nothing of x.
         let tests = said.iter().skip(1).take(3).any(|word| TESTS.contains(&word.as_str()));
@@ -69,16 +70,32 @@ pub fn title(title: &str, votes: &mut Votes<Kind>) -> Vec<Kind> {
     typed
 }
 
-/// The types of conventional commits, and tags that are such words. Those that the sentence contradicts weigh half.
-fn types(tags: &[String], faster: bool, votes: &mut Votes<Kind>) -> Vec<Kind> {
+/// The types of conventional commits, and tags that are such words. Those that the sentence contradicts weigh half,
+/// brackets before a type less: they name what is changed (`[perf] feat: count operations`).
+fn types(title: &str, tags: &[String], faster: bool, votes: &mut Votes<Kind>) -> Vec<Kind> {
+    let brackets = title.trim_start().strip_prefix('[').and_then(|rest| rest.rsplit_once(']'));
+    let subjects = brackets
+        .filter(|(_, after)| {
+            let of_type = after.split_once(':').map(|(of_type, _)| words(of_type));
+            of_type.is_some_and(|said| said.first().is_some_and(|word| listed(TAGS, word).is_some()))
+        })
+        .map(|(subjects, _)| words(subjects))
+        .unwrap_or_default();
     let mut tagged: Vec<Kind> = Vec::new();
     let mut typed = Vec::new();
     for tag in tags {
         if let Some((kind, weight)) = listed(TAGS, tag).filter(|(kind, _)| !tagged.contains(kind)) {
-            let half = if faster && matches!(kind, Kind::Fix | Kind::Refactor) { 0.5 } else { 1.0 };
-            votes.add(kind, weight * half, evidence(tag, "subject"));
+            let contradicted = faster && matches!(kind, Kind::Fix | Kind::Refactor);
+            let share = if subjects.contains(tag) {
+                0.3
+            } else if contradicted {
+                0.5
+            } else {
+                1.0
+            };
+            votes.add(kind, weight * share, evidence(tag, "subject"));
             tagged.push(kind);
-            if weight >= PLAIN {
+            if weight >= PLAIN && !subjects.contains(tag) {
                 typed.push(kind);
             }
         }
@@ -101,7 +118,9 @@ fn others(said: &[String], verb: Option<&str>, is_verb: bool, votes: &mut Votes<
     let mut sums = [0.0; KINDS.len()];
     for (at, word) in said.iter().enumerate().filter(|(at, word)| *at > 0 && Some(word.as_str()) != verb) {
         let found = match (word.as_str(), said.get(at - 1).map(String::as_str)) {
-            ("fix" | "fixes" | "fixing", Some("to")) => Some((Kind::Fix, 1.0)),
+            ("fix" | "fixes" | "fixing" | "prevent" | "avoid" | "ensure", Some("to")) => {
+                Some((Kind::Fix, 1.0))
+            }
             ("fix" | "fixes" | "fixed" | "fixing", _) => Some((Kind::Fix, 3.0)),
             ("of", Some("instead")) | ("than", Some("rather")) => Some((Kind::Refactor, 2.0)),
             (word, _) => listed(TITLE, word),
@@ -148,6 +167,7 @@ fn cheaper(said: &[String]) -> Option<Phrase> {
         (SPARING, WORK, Kind::Performance, 5.5),
         (&fixing[..], SLOW, Kind::Performance, 6.0),
         (LESSENING, LEGIBILITY, Kind::Refactor, 5.0),
+        (SPARING, TANGLES, Kind::Refactor, 5.0),
     ] {
         if let Some((at, object)) = phrase(said, verbs, objects, said.len()) {
             return Some(found(at, object, kind, weight));
