@@ -5,6 +5,7 @@ recall against fixtures/curation/labels.jsonl, for the labels that rules were ma
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -26,7 +27,7 @@ CLONES = {
 
 Show = Callable[[str, tuple[str, ...], list[tuple[str, ...]]], None]
 Pair = tuple[str, str, str, str]
-"""Repository, commit, label, answer."""
+"""Repository, commit, label, answer. Where two labels fit and the answer is the second, that is the label."""
 
 
 def clones(given: list[str]) -> dict[str, Path]:
@@ -88,7 +89,7 @@ def curation(program: Path, scratch: Path, given: list[str], show: Show) -> None
     )
     labels = [json.loads(line) for line in LABELS.read_text().splitlines()]
     for held in (False, True):
-        chosen = [label for label in labels if (label.get("set") == "held-out") == held and label["repo"] in documents]
+        chosen = [label for label in labels if (label.get("set") == "fresh") == held and label["repo"] in documents]
         if chosen:
             quality(chosen, documents, "held out" if held else "that rules were made with", show)
 
@@ -109,26 +110,41 @@ def quality(labels: list[dict[str, Any]], documents: dict[str, Any], which: str,
         answers = {"area": facts["area"]["is"], "kind": facts["kind"]["is"], "world": facts["needs"]["world"]}
         for question, answer in answers.items():
             if question in label:
-                asked[question].append((name, commit, str(label[question]), str(answer)))
+                wanted = str(label[question])
+                second = question == "kind" and str(answer) == label.get("also")
+                asked[question].append((name, commit, str(answer) if second else wanted, str(answer)))
+                if question == "kind":
+                    asked["kind, the first label"].append((name, commit, wanted, str(answer)))
     rows = []
     for question in ("area", "kind", "world", "state"):
         pairs = asked[question]
         rows += [(f"{question}, all", *counted(pairs)), *((f"  {one}", *counted(part)) for one, part in by(pairs, 0))]
+        if question == "kind" and any("also" in label for label in labels):
+            rows.append(("  the first of two labels only", *counted(asked["kind, the first label"])))
         for one, part in by(pairs, 2):
             answered = [pair for pair in pairs if pair[3] == one]
             hits = sum(1 for pair in part if pair[3] == one)
-            precision = f"{hits / len(answered):.2f} of {len(answered)}" if answered else "–"
-            rows.append((f"  {question} {one}", "", f"precision {precision}", f"recall {hits / len(part):.2f} of {len(part)}"))
+            rows.append((f"  {question} {one}", "", f"precision {share(hits, len(answered))}", f"recall {share(hits, len(part))}"))
     show(f"Labels {which} ({len(labels)}; {absent} of them no candidates)", ("", "right", "", ""), rows)
-    for question, pairs in asked.items():
-        for name, commit, label, answer in pairs:
+    for question in ("area", "kind", "world", "state"):
+        for name, commit, label, answer in asked[question]:
             if label != answer:
                 print(f"    {question} of {name} {commit[:12]}: {answer}, labelled {label}")
 
 
 def counted(pairs: list[Pair]) -> tuple[str, str, str]:
     right = sum(1 for pair in pairs if pair[2] == pair[3])
-    return (f"{right} of {len(pairs)}", f"{right / len(pairs):.2f}" if pairs else "–", "")
+    return (f"{right} of {len(pairs)}", share(right, len(pairs)), "")
+
+
+def share(hits: int, of: int) -> str:
+    """A share with its 95 % interval (Wilson)."""
+    if not of:
+        return "–"
+    z, rate = 1.96, hits / of
+    middle = (rate + z * z / (2 * of)) / (1 + z * z / of)
+    half = z * math.sqrt(rate * (1 - rate) / of + z * z / (4 * of * of)) / (1 + z * z / of)
+    return f"{rate:.2f} of {of} [{middle - half:.2f}, {middle + half:.2f}]"
 
 
 def by(pairs: list[Pair], place: int) -> list[tuple[str, list[Pair]]]:
