@@ -5,6 +5,7 @@
 
 mod caches;
 mod collectives;
+mod constants;
 mod drops;
 mod flags;
 mod groups;
@@ -13,6 +14,7 @@ mod inert;
 mod lines;
 mod pending;
 mod quiet;
+mod ranks;
 mod swaps;
 mod take_back;
 mod tensors;

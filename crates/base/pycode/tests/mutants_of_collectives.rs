@@ -66,11 +66,22 @@ fn nothing_is_pending_where_a_collective_that_gives_a_handle_is_left_out() {
             // One less, or none, of many.
             ("works = dist.batch_isend_irecv(ops)\nfor work in works:\n    work.wait()", &["works = []"]),
             ("works.append(dist.isend(x, 1))", &["pass"]),
+            (
+                "works = [dist.isend(x, 1), dist.irecv(y, 1)]\nfor work in works:\n    work.wait()",
+                &["works = [ dist.irecv(y, 1)]", "works = [dist.isend(x, 1), ]"],
+            ),
+            ("works = [dist.isend(x, to) for to in range(n)]\nwait_all(works)", &["works = []"]),
+            ("works += [dist.isend(x, 1)]", &["works += []"]),
+            ("works.extend(dist.batch_isend_irecv(ops))", &["works.extend([])"]),
+            ("for work in dist.batch_isend_irecv(ops):\n    work.wait()", &["for work in []:"]),
+            ("[work.wait() for work in dist.batch_isend_irecv(ops)]", &["[work.wait() for work in []]"]),
             // Not where a wait would find none.
             ("work = dist.isend(x, 1)\nif flag:\n    work.wait()", &[]),
             ("work = dist.isend(x, 1)\nwork.wait()\nself.last = work", &[]),
             ("h = dist.all_reduce(x, async_op=flag)\nif h is not None:\n    x.mul_(2)\nh.wait()", &[]),
             ("return dist.isend(x, 1)", &[]),
+            ("works = [dist.isend(x, 1), dist.irecv(y, 1)]\nworks[1].wait()", &[]),
+            ("sent, got = [dist.isend(x, 1), dist.irecv(y, 1)]", &[]),
             ("self.work = dist.irecv(x, 1)", &[]),
             // A functional collective gives values.
             ("y = funcol.all_reduce(x, \"sum\", group)\nfuncol.wait_tensor(y)", &["y = x"]),
@@ -194,6 +205,13 @@ fn a_reduction_reduces_otherwise() {
                 &["dist.all_reduce(x, ReduceOp.MIN)", "dist.all_reduce(x, ReduceOp.SUM)"],
             ),
             ("dist.all_reduce(x, group=group)", &["dist.all_reduce(x, op=dist.ReduceOp.MAX, group=group)"]),
+            (
+                "h = dist.reduce_scatter_tensor(o, x, group=group, async_op=True)",
+                &["h = dist.reduce_scatter_tensor(o, x, op=dist.ReduceOp.MAX, group=group, async_op=True)"],
+            ),
+            ("dist.reduce(x, 0)", &["dist.reduce(x, 0, op=dist.ReduceOp.MAX)"]),
+            ("dist.all_reduce(x, how)", &[]),
+            ("dist.reduce_scatter_tensor(*both)", &[]),
             ("x = reduce_scatter(x, reduceOp=\"avg\")", &["x = reduce_scatter(x, reduceOp=\"sum\")"]),
             (
                 "x = funcol.all_reduce(x, 'sum', group)",
@@ -235,6 +253,20 @@ fn a_sum_is_not_divided_by_the_number_of_ranks() {
             ("x.div_(world_size)", &["pass"]),
             ("y = x.mul(1.0 / world_size)", &["y = x", "y = x.mul(1.0 )"]),
             ("y = x / 2", &[]),
+            ("y = torch.div(x, dist.get_world_size(group))", &["y = x"]),
+            ("y = 2 * torch.div(x + 1, world_size)", &["y = 2 * (x + 1)"]),
+            ("return x.div(world_size)", &["return x"]),
+            ("y = x * (1 / ws)", &["y = x * (1 )"]),
+            ("x.div_(ws)", &["pass"]),
+            ("x.mul_(1.0 / ws)", &["pass", "x.mul_(1.0 )"]),
+            ("y = x * torch.reciprocal(torch.tensor(float(group.size())))", &["y = x"]),
+            ("y = torch.reciprocal(world_size) * x", &["y =  x"]),
+            ("y = torch.reciprocal(x) * x", &[]),
+            ("y = torch.div(x, 2)", &[]),
+            // A name that the function gives to the number of ranks.
+            ("n = dist.get_world_size()\ny = x / n", &["y = x"]),
+            ("r, n = dist.get_rank(), int(group.size())\nx.div_(n)", &["pass"]),
+            ("n = len(x)\ny = x / n", &[]),
         ],
     );
 }

@@ -82,6 +82,26 @@ fn constants_are_swapped() {
 }
 
 #[test]
+fn what_fails_at_once_or_differs_in_time_alone_is_not_swapped() {
+    table(
+        Operator::SwapConstant,
+        &[
+            ("y = x.view(-1)", &[]),
+            ("y = x.reshape(n, -1).sum(-1)", &["y = x.reshape(n, -1).sum(-2)"]),
+            ("y = x.expand(-1, 4)", &["y = x.expand(-1, 5)"]),
+            ("y = torch.reshape(x, (-1, n))", &[]),
+            ("y = x.unflatten(1, (n, -1))", &["y = x.unflatten(2, (n, -1))"]),
+            ("await asyncio.sleep(0)", &[]),
+            ("time.sleep(0.05)", &[]),
+            ("y = os.read(fd, 4096)", &[]),
+            ("y = sock.recv(64 * 1024)", &[]),
+            ("y = sock.recv(8)", &["y = sock.recv(9)"]),
+            ("y = open(x, buffering=1 << 20)", &[]),
+        ],
+    );
+}
+
+#[test]
 fn a_compiled_kernel_has_no_swaps_but_its_branches() {
     let golden = "@triton.jit\ndef kernel(x, n: tl.constexpr):\n    if n > 2:\n        y = x * 2 + 1\n    else:\n        y = x.to(tl.float32)\n";
     let mut kinds: Vec<Operator> =

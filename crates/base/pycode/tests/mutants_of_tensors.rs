@@ -25,6 +25,18 @@ fn the_whole_is_used_for_a_shard() {
             ("y = x[:, start:end]", &["y = x"]),
             ("y = split_tensor_into_1d_equal_chunks(x)", &["y = x"]),
             ("y = x[1:]", &[]),
+            // A name that the function gives to this rank's number.
+            ("r = dist.get_rank()\ny = x[r * n : (r + 1) * n]", &["y = x"]),
+            (
+                "r, n = dist.get_rank(), dist.get_world_size()\ny = x.chunk(n, dim=0)[r].contiguous()",
+                &["y = x.contiguous()"],
+            ),
+            ("r = group.rank()\ny = x.split(n)[r]", &["y = x"]),
+            ("r = self.tp_rank\nlow = r * n\ny = x[low : low + n]", &["y = x"]),
+            ("me = int(os.environ[\"LOCAL_RANK\"])\ny = x[:, me * n :]", &["y = x"]),
+            ("r = len(x)\ny = x[r * n : (r + 1) * n]", &[]),
+            ("r = self.lora_rank\ny = x[:r]", &[]),
+            ("r = rank_by_score(x)\ny = x[r:]", &[]),
             ("x[start:end] = y", &[]),
         ],
     );
@@ -45,6 +57,11 @@ fn a_view_is_a_copy_and_a_copy_is_none() {
             ("if flag:\n    return x.transpose(0, 1)\ntorch", &["return x.transpose(0, 1).clone()"]),
             ("self.y = torch.permute(x, (1, 0))", &["self.y = torch.permute(x, (1, 0)).clone()"]),
             ("self.y = x[:4]", &[]),
+            ("self.views.append(x.view(-1))", &["self.views.append(x.view(-1).clone())"]),
+            ("views.insert(0, x.narrow(0, 0, n))", &["views.insert(0, x.narrow(0, 0, n).clone())"]),
+            ("y, z = x.view(-1), x.unbind(0)", &["y, z = x.view(-1).clone(), x.unbind(0)"]),
+            ("y, self.z = x[:4], x[4:]\nx.detach()", &["y, self.z = x[:4], x[4:].clone()"]),
+            ("self.sums.append(x.view(-1) + 1)", &[]),
             ("self.y = np.transpose(x)", &[]),
             ("self.y = x.transpose(1, 0)", &[]),
             ("y = x[:4]\nx.detach()", &[]),
@@ -136,6 +153,14 @@ fn a_gradient_is_cut_where_golden_lets_it_flow() {
             ("if x > 1:\n    return x, None", &["return x.detach()"]),
         ],
     );
+    let in_method = |class: &str| {
+        let golden = format!("{class}\n    @staticmethod\n    def forward(ctx, x):\n        return x * 2\n");
+        mutating::lines_of(Operator::CutGradient, "", &golden)
+    };
+    assert_eq!(in_method("class Twice(nn.Module):"), ["return (x * 2).detach()"]);
+    // Autograd attaches its node to whatever this returns.
+    assert_eq!(in_method("class Twice(torch.autograd.Function):"), [""; 0]);
+    assert_eq!(in_method("from torch.autograd import Function as Fn\nclass Twice(Fn):"), [""; 0]);
     let elsewhere = "def loss(x):\n    return x\n";
     assert_eq!(mutating::lines_of(Operator::CutGradient, "", elsewhere), [""; 0]);
 }

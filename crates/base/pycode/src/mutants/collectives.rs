@@ -5,6 +5,7 @@ use ruff_python_ast::{Expr, ExprBinOp, ExprCall, ExprStringLiteral, Operator as 
 use ruff_text_size::{Ranged, TextRange};
 
 use super::groups::is_group;
+use super::ranks::{self, is_world_size};
 use super::walk::{Edits, Site, call_statement, callee, segments};
 use super::{pending, quiet};
 use crate::definitions::dotted;
@@ -170,6 +171,7 @@ fn is_idempotent(site: &Site<'_>, call: &ExprCall) -> bool {
 
 /// A collective inside an expression: its input stands for its result.
 pub(super) fn call(site: &Site<'_>, call: &ExprCall, edits: &mut Edits<'_>) {
+    missing_division_call(site, call, edits);
     let Some(transfer) = transfer(site, call) else { return };
     reduce_op_left_out(site, call, transfer, edits);
     // Dropped as a statement.
@@ -195,19 +197,21 @@ fn reduce_op_left_out(site: &Site<'_>, call: &ExprCall, transfer: Transfer, edit
     let of_torch = is_torch_distributed(site, &function.value);
     let has_op =
         call.arguments.find_keyword("op").is_some() || site.text(&call.arguments).contains("ReduceOp");
-    let in_place = matches!(
-        function.attr.as_str(),
-        "all_reduce" | "reduce_scatter_tensor" | "reduce" | "reduce_scatter"
-    );
-    if transfer != Transfer::Reduce || !of_torch || has_op || !in_place {
+    // How many of its arguments stand before the operator, where they go by place.
+    let before = match function.attr.as_str() {
+        "all_reduce" => 1,
+        "reduce" | "reduce_scatter" | "reduce_scatter_tensor" => 2,
+        _ => return,
+    };
+    if transfer != Transfer::Reduce || !of_torch || has_op {
         return;
     }
-    if let Some(first) = call.arguments.args.first() {
-        let text = format!("{}, op={owner}.ReduceOp.MAX", site.text(first));
-        // Positional arguments may not follow it.
-        if call.arguments.args.len() == 1 {
-            edits.replace(Operator::WrongReduceOp, first, text);
-        }
+    if let [.., last] = &*call.arguments.args
+        && call.arguments.args.len() <= before
+        && !call.arguments.args.iter().any(Expr::is_starred_expr)
+    {
+        let text = format!("{}, op={owner}.ReduceOp.MAX", site.text(last));
+        edits.replace(Operator::WrongReduceOp, last, text);
     }
 }
 
@@ -257,85 +261,69 @@ fn reduce_ops(call: &ExprCall) -> impl Iterator<Item = &ExprStringLiteral> {
     call.arguments.args.iter().chain(values).filter_map(Expr::as_string_literal_expr)
 }
 
-/// Whether an expression is a number of ranks.
-pub(super) fn is_world_size(expr: &Expr) -> bool {
-    let names = segments(expr);
-    let [owners @ .., last] = names.as_slice() else {
-        return matches!(expr, Expr::Call(call) if matches!(callee(call), "float" | "int")
-            && call.arguments.args.first().is_some_and(is_world_size));
-    };
-    if matches!(*last, "float" | "int" | "max")
-        && let Expr::Call(call) = expr
-    {
-        return call.arguments.args.iter().any(is_world_size);
-    }
-    let last = last.to_ascii_lowercase();
-    last.ends_with("world_size")
-        || last.ends_with("parallel_size")
-        || matches!(
-            last.as_str(),
-            "num_ranks"
-                | "n_ranks"
-                | "nranks"
-                | "dp_size"
-                | "tp_size"
-                | "cp_size"
-                | "ep_size"
-                | "pp_size"
-                | "sp_size"
-                | "group_size"
-                | "world"
-                | "num_replicas"
-        )
-        || (last == "size" && owners.last().is_some_and(|owner| owner.ends_with("group") || *owner == "pg"))
-}
-
 fn missing_division(site: &Site<'_>, binary: &ExprBinOp, edits: &mut Edits<'_>) {
-    if matches!(binary.op, Arithmetic::Div | Arithmetic::FloorDiv)
-        && is_world_size(&binary.right)
-        && let Some(operator) = site.operator(binary.left.end(), binary.right.start())
-    {
-        edits.cut(Operator::MissingWorldSizeDivision, TextRange::new(operator.start(), binary.end()));
-    }
+    let Some(operator) = site.operator(binary.left.end(), binary.right.start()) else { return };
+    let is_reciprocal =
+        |factor: &Expr| factor.as_call_expr().is_some_and(|call| ranks::is_reciprocal(site, call));
+    let part = match binary.op {
+        Arithmetic::Div | Arithmetic::FloorDiv if is_world_size(site, &binary.right) => {
+            TextRange::new(operator.start(), binary.end())
+        }
+        Arithmetic::Mult if is_reciprocal(&binary.right) => TextRange::new(operator.start(), binary.end()),
+        Arithmetic::Mult if is_reciprocal(&binary.left) => TextRange::new(binary.start(), operator.end()),
+        _ => return,
+    };
+    edits.cut(Operator::MissingWorldSizeDivision, part);
 }
 
 fn missing_division_statement(site: &Site<'_>, statement: &Stmt, edits: &mut Edits<'_>) {
-    match statement {
-        Stmt::AugAssign(assign)
-            if matches!(assign.op, Arithmetic::Div | Arithmetic::FloorDiv)
-                && is_world_size(&assign.value) =>
-        {
-            edits.drop(Operator::MissingWorldSizeDivision, statement);
-        }
-        Stmt::Expr(_) => {
-            if let Some(call) = call_statement(statement)
-                && is_division(call)
-            {
-                edits.drop(Operator::MissingWorldSizeDivision, statement);
-            }
-        }
-        Stmt::Assign(assign) => {
-            if let Expr::Call(call) = &*assign.value
-                && is_division(call)
-                && let Some(method) = site.method_part(call)
-            {
-                edits.cut(Operator::MissingWorldSizeDivision, method);
-            }
-        }
-        _ => {}
+    let is_left_out = match statement {
+        Stmt::AugAssign(assign) => match assign.op {
+            Arithmetic::Div | Arithmetic::FloorDiv => is_world_size(site, &assign.value),
+            _ => false,
+        },
+        _ => call_statement(statement).is_some_and(|call| divided(site, call).is_some()),
+    };
+    if is_left_out {
+        edits.drop(Operator::MissingWorldSizeDivision, statement);
     }
 }
 
-/// `x.div_(world_size)`, `x.mul_(1.0 / world_size)`
-fn is_division(call: &ExprCall) -> bool {
-    let by = call.arguments.args.first();
-    let inverse =
-        |e: &Expr| e.as_bin_op_expr().is_some_and(|b| b.op == Arithmetic::Div && is_world_size(&b.right));
-    match callee(call) {
-        "div_" | "div" | "true_divide_" | "divide_" => by.is_some_and(is_world_size),
-        "mul_" | "mul" | "scale_" => by.is_some_and(inverse),
-        _ => false,
+/// A call that divides inside an expression: what it divides stands for it.
+fn missing_division_call(site: &Site<'_>, call: &ExprCall, edits: &mut Edits<'_>) {
+    if edits.has(Operator::MissingWorldSizeDivision, call) {
+        return;
     }
+    match divided(site, call) {
+        Some(Divided::Argument(tensor)) => {
+            edits.replace(Operator::MissingWorldSizeDivision, call, site.operand(tensor));
+        }
+        Some(Divided::Receiver(method)) => edits.cut(Operator::MissingWorldSizeDivision, method),
+        None => {}
+    }
+}
+
+/// What a call divides by the number of ranks.
+enum Divided<'e> {
+    /// The argument of a module's function: `torch.div(x, world_size)`.
+    Argument(&'e Expr),
+    /// What the method that stands here is called on: `x.div_(world_size)`, `x.mul_(1.0 / world_size)`.
+    Receiver(TextRange),
+}
+
+fn divided<'e>(site: &Site<'_>, call: &'e ExprCall) -> Option<Divided<'e>> {
+    let function = call.func.as_attribute_expr()?;
+    let (divided, by) = match (site.imports().is_module(&function.value), &*call.arguments.args) {
+        (true, [tensor, by, ..]) => (Divided::Argument(tensor), by),
+        (false, [by, ..]) => (Divided::Receiver(site.method_part(call)?), by),
+        _ => return None,
+    };
+    let divides = match function.attr.as_str() {
+        "div_" | "div" | "true_divide" | "true_divide_" | "divide" | "divide_" => is_world_size(site, by),
+        "mul_" | "mul" | "multiply" | "scale_" => ranks::is_one_by_ranks(site, by),
+        _ => false,
+    };
+    divides.then_some(divided)
 }
 
 /// A condition that holds on rank 0, also where no process group has been made.

@@ -9,7 +9,7 @@ use ruff_text_size::{Ranged, TextRange};
 
 use super::collectives::transfer;
 use super::walk::{Edits, Site, call_statement, callee};
-use crate::definitions::blocks;
+use crate::definitions::{blocks, dotted};
 
 /// Whether what a call returns is waited on, and not its values.
 pub(super) fn gives_handle(site: &Site<'_>, call: &ExprCall) -> bool {
@@ -30,6 +30,7 @@ fn is_pending(site: &Site<'_>, call: &ExprCall) -> bool {
 /// `h = dist.all_reduce(x, async_op=True)`: nothing is pending where the code asks for that, else the wait goes with it, if that is
 /// all that becomes of the handle.
 pub(super) fn statement(site: &Site<'_>, statement: &Stmt, edits: &mut Edits<'_>) {
+    none_of_many(site, statement, edits);
     let Some((name, call)) = assigned(statement) else { return one_of_many(site, statement, edits) };
     if transfer(site, call).is_none() || !gives_handle(site, call) {
         return;
@@ -48,6 +49,52 @@ pub(super) fn statement(site: &Site<'_>, statement: &Stmt, edits: &mut Edits<'_>
         let between = site.text(&TextRange::new(statement.end(), wait.start()));
         let pair = TextRange::new(statement.start(), wait.end());
         edits.replace(Operator::DropCollective, &pair, format!("pass{between}pass"));
+    }
+}
+
+/// `[dist.isend(x, 1), dist.irecv(y, 1)]`: there is one less; `for work in dist.batch_isend_irecv(ops)`: there are none.
+fn none_of_many(site: &Site<'_>, statement: &Stmt, edits: &mut Edits<'_>) {
+    let many = match statement {
+        // One by its number would be missed at once.
+        Stmt::Assign(s) => match s.targets.as_slice() {
+            [target] if dotted(target).is_empty() => return,
+            [target] if site.function_text().contains(&format!("{}[", site.text(target))) => return,
+            // What becomes of one that a name has is looked at by itself.
+            [Expr::Name(_)] if s.value.is_call_expr() => return,
+            _ => &*s.value,
+        },
+        Stmt::AugAssign(s) => &*s.value,
+        Stmt::For(s) => &*s.iter,
+        Stmt::Return(s) => match s.value.as_deref() {
+            Some(value @ (Expr::List(_) | Expr::ListComp(_))) => value,
+            _ => return,
+        },
+        Stmt::Expr(s) => match &*s.value {
+            Expr::ListComp(comprehension) => &comprehension.generators[0].iter,
+            Expr::Call(call) if callee(call) == "extend" => match &*call.arguments.args {
+                [many] => many,
+                _ => return,
+            },
+            _ => return,
+        },
+        _ => return,
+    };
+    let is_one = |expr: &Expr| {
+        expr.as_call_expr().is_some_and(|call| transfer(site, call).is_some() && is_pending(site, call))
+    };
+    match many {
+        Expr::List(list) => {
+            for work in list.elts.iter().filter(|work| is_one(work)) {
+                edits.cut(Operator::DropCollective, site.argument_part(work, list));
+            }
+        }
+        Expr::ListComp(comprehension) if is_one(&comprehension.elt) => {
+            edits.replace(Operator::DropCollective, many, "[]");
+        }
+        Expr::Call(call) if is_one(many) && site.imports().callee(call).contains("batch_isend") => {
+            edits.replace(Operator::DropCollective, many, "[]");
+        }
+        _ => {}
     }
 }
 

@@ -6,7 +6,7 @@ use ruff_python_ast::{
 };
 use ruff_text_size::{Ranged, TextRange};
 
-use super::collectives::is_world_size;
+use super::ranks::is_world_size;
 use super::walk::{Edits, Site, segments};
 
 pub(super) fn statement(site: &Site<'_>, statement: &Stmt, edits: &mut Edits<'_>) {
@@ -17,7 +17,7 @@ pub(super) fn statement(site: &Site<'_>, statement: &Stmt, edits: &mut Edits<'_>
         return;
     }
     let by_ranks =
-        matches!(assign.op, Arithmetic::Div | Arithmetic::FloorDiv) && is_world_size(&assign.value);
+        matches!(assign.op, Arithmetic::Div | Arithmetic::FloorDiv) && is_world_size(site, &assign.value);
     if let Some(other) = arithmetic(assign.op)
         && !by_ranks
         && let Some(operator) = site.operator(assign.target.end(), assign.value.start())
@@ -126,7 +126,7 @@ fn comparison(site: &Site<'_>, compare: &ExprCompare, edits: &mut Edits<'_>) {
 
 fn binary_operator(site: &Site<'_>, binary: &ExprBinOp, edits: &mut Edits<'_>) {
     let by_ranks =
-        matches!(binary.op, Arithmetic::Div | Arithmetic::FloorDiv) && is_world_size(&binary.right);
+        matches!(binary.op, Arithmetic::Div | Arithmetic::FloorDiv) && is_world_size(site, &binary.right);
     if by_ranks || is_text_or_list(&binary.left) || is_text_or_list(&binary.right) {
         return;
     }

@@ -1,9 +1,10 @@
 //! Tensors: shards, copies and views, memory, types, gradients, pending operations.
 
 use infradev_model::Operator;
-use ruff_python_ast::{Expr, ExprCall, Stmt};
+use ruff_python_ast::{Expr, ExprCall, Stmt, StmtClassDef};
 use ruff_text_size::{Ranged, TextRange};
 
+use super::ranks::is_by_rank;
 use super::walk::{Edits, Site, callee, segments};
 use crate::definitions::dotted;
 
@@ -21,10 +22,7 @@ pub(super) fn statement(site: &Site<'_>, statement: &Stmt, edits: &mut Edits<'_>
             edits.drop(Operator::NoFree, statement);
         }
         Stmt::Assign(assign) => {
-            copied_view(site, &assign.value, edits);
-            if assign.targets.iter().any(Expr::is_attribute_expr) {
-                copied_part(site, &assign.value, edits);
-            }
+            assign.targets.iter().for_each(|target| copied(site, target, &assign.value, edits));
         }
         Stmt::Return(returned) => {
             if let Some(value) = &returned.value {
@@ -49,6 +47,11 @@ pub(super) fn statement(site: &Site<'_>, statement: &Stmt, edits: &mut Edits<'_>
                 other => other.as_call_expr(),
             };
             let Some(name) = call.map(callee) else { return };
+            if let Some(call) = call.filter(|_| matches!(name, "append" | "appendleft" | "insert" | "add"))
+                && let (Expr::Attribute(method), [.., kept]) = (&*call.func, &*call.arguments.args)
+            {
+                copied(site, &method.value, kept, edits);
+            }
             let arguments = call.map(|call| site.text(&call.arguments)).unwrap_or_default();
             let bare = name.trim_start_matches('_');
             if is_release(bare) || (bare == "resize_" && arguments == "(0)") {
@@ -171,9 +174,11 @@ fn whole(site: &Site<'_>, call: &ExprCall, part: &impl Ranged, edits: &mut Edits
     }
 }
 
-/// What a module's `forward` returns is cut off from what made it. Only what looks like one tensor.
+/// What a module's `forward` returns is cut off from what made it. Only what looks like one tensor. Not in a function of
+/// autograd, whose result gets its node whatever it is.
 fn cut_gradient(site: &Site<'_>, value: &Expr, edits: &mut Edits<'_>) {
-    let forward = site.function().is_some_and(|function| function.name.as_str() == "forward");
+    let forward = site.function().is_some_and(|function| function.name.as_str() == "forward")
+        && !site.class().is_some_and(|class| is_autograd_function(site, class));
     let text = site.text(value);
     match value {
         Expr::Name(_) | Expr::Attribute(_) | Expr::Subscript(_) | Expr::Call(_) if forward => {
@@ -183,6 +188,30 @@ fn cut_gradient(site: &Site<'_>, value: &Expr, edits: &mut Edits<'_>) {
             edits.replace(Operator::CutGradient, value, format!("({text}).detach()"))
         }
         _ => {}
+    }
+}
+
+fn is_autograd_function(site: &Site<'_>, class: &StmtClassDef) -> bool {
+    let is_one = |base: &Expr| {
+        matches!(
+            site.imports().segments(base).as_slice(),
+            ["Function" | "InplaceFunction"]
+                | [.., "function", "Function" | "InplaceFunction"]
+                | [.., "autograd", "Function"]
+        )
+    };
+    class.bases().iter().any(is_one)
+}
+
+/// What is given to a name, stored in an attribute or kept in a container becomes a copy, each of several by itself.
+fn copied(site: &Site<'_>, target: &Expr, value: &Expr, edits: &mut Edits<'_>) {
+    if let (Expr::Tuple(targets), Expr::Tuple(values)) = (target, value) {
+        let pairs = targets.iter().zip(values).filter(|_| targets.len() == values.len());
+        return pairs.for_each(|(target, value)| copied(site, target, value, edits));
+    }
+    copied_view(site, value, edits);
+    if target.is_attribute_expr() {
+        copied_part(site, value, edits);
     }
 }
 
@@ -275,7 +304,7 @@ pub(super) fn expression(site: &Site<'_>, expr: &Expr, edits: &mut Edits<'_>) {
         Expr::Subscript(subscript) if subscript.ctx.is_load() => {
             let index = site.text(&*subscript.slice);
             let part = TextRange::new(subscript.value.end(), subscript.end());
-            let by_rank = index.contains("rank") || index.contains("shard") || index.contains("local_");
+            let by_rank = is_by_rank(site, &subscript.slice);
             let chunked = subscript
                 .value
                 .as_call_expr()

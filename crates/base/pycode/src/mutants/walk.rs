@@ -5,14 +5,17 @@ use std::cell::OnceCell;
 use infradev_model::Operator;
 use ruff_python_ast::token::TokenKind;
 use ruff_python_ast::visitor::{self, Visitor};
-use ruff_python_ast::{Decorator, Expr, ExprAttribute, ExprCall, Keyword, Parameters, Stmt, StmtFunctionDef};
+use ruff_python_ast::{
+    Decorator, Expr, ExprAttribute, ExprCall, Keyword, Parameters, Stmt, StmtClassDef, StmtFunctionDef,
+};
 use ruff_text_size::{Ranged, TextRange, TextSize};
 
 use super::groups::Groups;
 use super::imports::Imports;
 use super::lines::AddedLines;
+use super::ranks::Ranks;
 use super::take_back::BaseCalls;
-use super::{Edit, caches, collectives, drops, flags, groups, quiet, swaps, take_back, tensors};
+use super::{Edit, caches, collectives, constants, drops, flags, groups, quiet, swaps, take_back, tensors};
 use crate::definitions::is_jit_kernel;
 use crate::module::{Module, Span};
 
@@ -25,6 +28,7 @@ pub(super) fn edits(module: &Module, base: Option<&Module>, added: &AddedLines) 
             required: drops::Required::of(module),
             scopes: Vec::new(),
             groups: OnceCell::new(),
+            ranks: OnceCell::new(),
             imports: Imports::of(module),
         },
         edits: Edits { added, found: Vec::new() },
@@ -40,32 +44,34 @@ pub(super) struct Site<'a> {
     pub(super) required: drops::Required<'a>,
     scopes: Vec<Opened<'a>>,
     groups: OnceCell<Groups<'a>>,
+    /// Of the module's own statements.
+    ranks: OnceCell<Ranks<'a>>,
     imports: Imports<'a>,
 }
 
 enum Opened<'a> {
-    Class(&'a str),
-    Function(&'a StmtFunctionDef),
+    Class(&'a StmtClassDef),
+    Function(&'a StmtFunctionDef, OnceCell<Ranks<'a>>),
 }
 
 impl<'a> Site<'a> {
     /// The innermost function, if the walk is in one.
     pub(super) fn function(&self) -> Option<&'a StmtFunctionDef> {
         self.scopes.iter().rev().find_map(|scope| match scope {
-            Opened::Function(function) => Some(*function),
+            Opened::Function(function, _) => Some(*function),
             Opened::Class(_) => None,
         })
     }
 
     /// The innermost function's `__qualname__`, empty outside of functions.
     pub(super) fn function_name(&self) -> String {
-        let last = self.scopes.iter().rposition(|scope| matches!(scope, Opened::Function(_)));
+        let last = self.scopes.iter().rposition(|scope| matches!(scope, Opened::Function(..)));
         let mut name = String::new();
         let scopes = &self.scopes[..last.map_or(0, |last| last + 1)];
         for (at, scope) in scopes.iter().enumerate() {
             match scope {
-                Opened::Class(class) => name.push_str(&format!("{class}.")),
-                Opened::Function(function) => {
+                Opened::Class(class) => name.push_str(&format!("{}.", class.name)),
+                Opened::Function(function, _) => {
                     name.push_str(&function.name);
                     if at + 1 < scopes.len() {
                         name.push_str(".<locals>.");
@@ -85,6 +91,24 @@ impl<'a> Site<'a> {
     pub(super) fn in_constructor(&self) -> bool {
         let name = self.function().map(|function| function.name.as_str());
         matches!(name, Some("__init__" | "__post_init__" | "__new__" | "__init_subclass__" | "__set_name__"))
+    }
+
+    /// The class whose method the innermost function is, if it is one.
+    pub(super) fn class(&self) -> Option<&'a StmtClassDef> {
+        let last = self.scopes.iter().rposition(|scope| matches!(scope, Opened::Function(..)))?;
+        match self.scopes[..last].last()? {
+            Opened::Class(class) => Some(*class),
+            Opened::Function(..) => None,
+        }
+    }
+
+    /// Whether something holds of the ranks that the innermost function names, one around it, or the module.
+    pub(super) fn ranks(&self, holds: impl Fn(&Ranks<'a>) -> bool) -> bool {
+        let of_function = |scope: &Opened<'a>| match scope {
+            Opened::Function(function, ranks) => holds(ranks.get_or_init(|| Ranks::of(&function.body))),
+            Opened::Class(_) => false,
+        };
+        self.scopes.iter().any(of_function) || holds(self.ranks.get_or_init(|| Ranks::of(self.module.body())))
     }
 
     /// Whether the innermost function is compiled from its source: its arithmetic is of addresses, and no swap of it lasts.
@@ -141,14 +165,19 @@ impl<'a> Site<'a> {
         dot.map(Ranged::start)
     }
 
+    /// Where the first keyword of a kind starts in a part.
+    pub(super) fn keyword(&self, kind: TokenKind, part: TextRange) -> Option<TextSize> {
+        self.module.tokens().in_range(part).iter().find(|token| token.kind() == kind).map(Ranged::start)
+    }
+
     /// Where the bracket of a subscript opens, searched between the value's end and the subscript's.
     pub(super) fn opening_bracket(&self, part: TextRange) -> TextSize {
         let tokens = self.module.tokens().in_range(part);
         tokens.iter().find(|token| token.kind() == TokenKind::Lsqb).map_or(part.start(), Ranged::start)
     }
 
-    /// A keyword argument with the comma after it.
-    pub(super) fn argument_part(&self, argument: &impl Ranged, call: &ExprCall) -> TextRange {
+    /// An argument of a call, or an element of a list, with the comma after it.
+    pub(super) fn argument_part(&self, argument: &impl Ranged, call: &impl Ranged) -> TextRange {
         let after = self.module.tokens().in_range(TextRange::new(argument.end(), call.end()));
         match after.iter().find(|t| !matches!(t.kind(), TokenKind::Comment | TokenKind::NonLogicalNewline)) {
             Some(comma) if comma.kind() == TokenKind::Comma => TextRange::new(argument.start(), comma.end()),
@@ -235,6 +264,23 @@ struct Walk<'a> {
     edits: Edits<'a>,
 }
 
+impl<'a> Walk<'a> {
+    fn visit_argument(&mut self, call: &ExprCall, argument: &'a Expr) {
+        match constants::sizes(call, argument) {
+            Some(sizes) => {
+                sizes.iter().filter(|s| !constants::is_to_infer(s)).for_each(|s| self.visit_expr(s))
+            }
+            None if constants::is_kept(call, argument) => {}
+            None => self.visit_expr(argument),
+        }
+    }
+}
+
+/// A keyword argument of words, or one that only asks for a check.
+fn says_nothing(keyword: &Keyword) -> bool {
+    keyword.arg.as_ref().is_some_and(|name| quiet::is_words_keyword(name) || name.as_str() == "strict")
+}
+
 impl<'a> Visitor<'a> for Walk<'a> {
     fn visit_stmt(&mut self, statement: &'a Stmt) {
         if !self.edits.added.touch(Span::from(statement.range())) {
@@ -245,14 +291,14 @@ impl<'a> Visitor<'a> for Walk<'a> {
             Stmt::FunctionDef(function) if quiet::is_for_people(&function.name) => return,
             Stmt::FunctionDef(function) => {
                 drops::decorators(&function.decorator_list, edits);
-                self.site.scopes.push(Opened::Function(function));
+                self.site.scopes.push(Opened::Function(function, OnceCell::new()));
                 visitor::walk_stmt(self, statement);
                 self.site.scopes.pop();
                 return;
             }
             Stmt::ClassDef(class) => {
                 drops::decorators(&class.decorator_list, edits);
-                self.site.scopes.push(Opened::Class(&class.name));
+                self.site.scopes.push(Opened::Class(class));
                 visitor::walk_stmt(self, statement);
                 self.site.scopes.pop();
                 return;
@@ -304,12 +350,16 @@ impl<'a> Visitor<'a> for Walk<'a> {
             swaps::expression(site, expr, edits);
         }
         tensors::expression(site, expr, edits);
-        visitor::walk_expr(self, expr);
+        let Expr::Call(call) = expr else { return visitor::walk_expr(self, expr) };
+        self.visit_expr(&call.func);
+        call.arguments.args.iter().for_each(|argument| self.visit_argument(call, argument));
+        for keyword in call.arguments.keywords.iter().filter(|keyword| !says_nothing(keyword)) {
+            self.visit_argument(call, &keyword.value);
+        }
     }
 
     fn visit_keyword(&mut self, keyword: &'a Keyword) {
-        let checks_only = |name: &str| name == "strict";
-        if !keyword.arg.as_ref().is_some_and(|name| quiet::is_words_keyword(name) || checks_only(name)) {
+        if !says_nothing(keyword) {
             visitor::walk_keyword(self, keyword);
         }
     }
