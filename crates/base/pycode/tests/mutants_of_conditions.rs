@@ -18,6 +18,9 @@ fn a_flag_is_taken_for_off() {
             ("y = make(x, fused=flag)", &["y = make(x, fused=False)"]),
             ("y = make(x, fused=self.use_fused)", &["y = make(x, fused=False)"]),
             ("if getattr(args, \"fused\", False):\n    x = 1", &["if False:"]),
+            ("y = autocast(x, enabled=self.config.amp)", &["y = autocast(x, enabled=False)"]),
+            ("y = dropout(x, training=self.training)", &["y = dropout(x, training=False)"]),
+            ("y = attend(x, is_causal=self.causal)", &["y = attend(x, is_causal=False)"]),
             ("y = make(x, scale=x)", &[]),
             ("return self.on and x > 1", &["return False and x > 1"]),
             // What the guard's or the other flag's mutant does already.
@@ -53,6 +56,14 @@ fn one_path_is_always_taken() {
             ("if flag:\n    y = 1\nelse:\n    y = 2", &["if True:"]),
             ("if n > 2:\n    y = 1", &["if False:", "if True:"]),
             ("if n > 2:\n    return 1", &[]),
+            ("try:\n    y = fast(x)\nexcept ImportError:\n    y = x", &["raise ImportError"]),
+            (
+                "try:\n    y = fast(x)\n    z = y\nexcept (KeyError, OSError):\n    y = x\nexcept Own:\n    return x",
+                &["raise KeyError", "raise Own.__new__(Own)"],
+            ),
+            ("try:\n    y = fast(x)\nexcept ImportError:\n    logger.info(x)", &[]),
+            ("try:\n    y = fast(x)\nexcept ImportError as e:\n    y = x\n    raise E from e", &[]),
+            ("try:\n    y = fast(x)\nfinally:\n    y = x", &[]),
             (
                 "if n > 2:\n    y = 1\nelif n > 1:\n    y = 2\nelif n > 0:\n    raise E",
                 &["if False:", "if True:", "elif True:"],
@@ -84,6 +95,10 @@ fn a_branch_is_gone() {
             ("if a > 1:\n    x = 1\nelse:\n    x = 2", &[""]),
             ("if a > 1:\n    x = 1\nelif a > 2:\n    x = 2\nelse:\n    x = 3", &["", ""]),
             ("if a > 1:\n    x = 1", &[]),
+            ("while a > 1:\n    a = f(a)\nelse:\n    x = 2", &[""]),
+            ("for a in x:\n    if a > 1:\n        break\nelse:\n    x = 2", &[""]),
+            ("try:\n    a = f(x)\nexcept OSError:\n    a = 1\nelse:\n    x = 2", &[""]),
+            ("for a in x:\n    f(a)", &[]),
         ],
     );
 }
@@ -122,6 +137,11 @@ fn state_keeps_its_old_value() {
             ("self.reset_state()", &["pass"]),
             ("self.total += 1", &["pass"]),
             ("total = 0", &[]),
+            ("self.m[:] = 0", &["pass"]),
+            ("self.m[..., 1:] = float(\"-inf\")", &["pass"]),
+            ("counts[0:n] = -1", &["pass"]),
+            ("self.m[:] = x", &[]),
+            ("self.m[0] = 0", &[]),
         ],
     );
     let constructor = "class A:\n    def __init__(self):\n        self.total = 0\n        self.other = 1\n";

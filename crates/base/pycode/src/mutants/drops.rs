@@ -3,11 +3,13 @@
 use std::collections::{HashMap, HashSet};
 
 use infradev_model::Operator;
+use ruff_python_ast::token::TokenKind;
 use ruff_python_ast::{Decorator, Expr, ExprCall, Stmt, StmtIf};
+use ruff_text_size::{Ranged, TextRange};
 
 use super::quiet;
 use super::walk::{Edits, Site, call_statement, callee, segments};
-use crate::definitions::{Node, Scope, decorator_name, walk};
+use crate::definitions::{Node, Scope, decorator_name, dotted, walk};
 use crate::module::Module;
 
 pub(super) fn statement(site: &Site<'_>, statement: &Stmt, edits: &mut Edits<'_>) {
@@ -20,11 +22,18 @@ pub(super) fn statement(site: &Site<'_>, statement: &Stmt, edits: &mut Edits<'_>
                 edits.cut(Operator::DropBranch, clause.range);
             }
         }
+        Stmt::While(s) => else_branch(site, &s.body, &s.orelse, edits),
+        Stmt::For(s) => else_branch(site, &s.body, &s.orelse, edits),
+        Stmt::Try(s) => {
+            let handlers = s.handlers.last().and_then(|h| h.as_except_handler());
+            else_branch(site, handlers.map_or(&s.body, |handler| &handler.body), &s.orelse, edits);
+        }
         Stmt::Assert(_) => edits.drop(Operator::DropGuard, statement),
         Stmt::Assign(assign)
             if !site.in_constructor()
                 && site.function().is_some()
-                && assign.targets.iter().all(Expr::is_attribute_expr) =>
+                && (assign.targets.iter().all(Expr::is_attribute_expr)
+                    || assign.targets.iter().all(is_stretch) && is_blank(&assign.value)) =>
         {
             edits.drop(Operator::DropReset, statement);
         }
@@ -45,6 +54,37 @@ pub(super) fn statement(site: &Site<'_>, statement: &Stmt, edits: &mut Edits<'_>
             }
         }
         _ => {}
+    }
+}
+
+/// The `else` of a loop or a `try`.
+fn else_branch(site: &Site<'_>, before: &[Stmt], branch: &[Stmt], edits: &mut Edits<'_>) {
+    if let ([.., before], [first, ..], [.., last]) = (before, branch, branch)
+        && let Some(keyword) = site.keyword(TokenKind::Else, TextRange::new(before.end(), first.start()))
+    {
+        edits.cut(Operator::DropBranch, TextRange::new(keyword, last.end()));
+    }
+}
+
+/// `self.m[:]`, `counts[0:n]`
+fn is_stretch(target: &Expr) -> bool {
+    target.as_subscript_expr().is_some_and(|subscript| {
+        !dotted(&subscript.value).is_empty()
+            && match &*subscript.slice {
+                Expr::Slice(_) | Expr::EllipsisLiteral(_) => true,
+                Expr::Tuple(tuple) => tuple.elts.iter().any(Expr::is_slice_expr),
+                _ => false,
+            }
+    })
+}
+
+/// A value with nothing of before in it: `0`, `-1`, `None`, `float("-inf")`.
+fn is_blank(value: &Expr) -> bool {
+    match value {
+        Expr::NumberLiteral(_) | Expr::BooleanLiteral(_) | Expr::NoneLiteral(_) => true,
+        Expr::UnaryOp(unary) => is_blank(&unary.operand),
+        Expr::Call(call) => callee(call) == "float" && call.arguments.args.iter().all(Expr::is_literal_expr),
+        _ => false,
     }
 }
 

@@ -1,13 +1,15 @@
 //! Conditions: a flag taken for off, and one path always taken.
 
 use infradev_model::Operator;
-use ruff_python_ast::{CmpOp, Expr, ExprCall, Stmt, UnaryOp};
+use ruff_python_ast::{CmpOp, Expr, ExprCall, Stmt, StmtTry, UnaryOp};
+use ruff_text_size::{Ranged, TextRange};
 
 use super::drops::{is_guard, only_leaves};
+use super::quiet;
 use super::walk::{Edits, Site, callee};
 use crate::definitions::dotted;
 
-pub(super) fn statement(_: &Site<'_>, statement: &Stmt, edits: &mut Edits<'_>) {
+pub(super) fn statement(site: &Site<'_>, statement: &Stmt, edits: &mut Edits<'_>) {
     match statement {
         Stmt::If(conditional) => {
             // That a guard never leaves is its own mutant, and that it always does fails at once.
@@ -21,6 +23,7 @@ pub(super) fn statement(_: &Site<'_>, statement: &Stmt, edits: &mut Edits<'_>) {
                 condition(test, known, !only_leaves(&clause.body), edits);
             }
         }
+        Stmt::Try(s) => given_up(site, s, edits),
         Stmt::While(s) => condition(&s.test, None, false, edits),
         Stmt::Assign(s) if s.value.is_bool_op_expr() => condition(&s.value, None, false, edits),
         Stmt::Return(s) => {
@@ -113,14 +116,61 @@ fn handed_on(site: &Site<'_>, call: &ExprCall, edits: &mut Edits<'_>) {
                 parameter.annotation().is_some_and(|a| site.text(a) == "bool")
                     || parameter.default().is_some_and(Expr::is_boolean_literal_expr)
             }
-            None => {
-                let prefixes = ["use_", "enable_", "is_", "has_", "should_", "with_", "allow_", "disable_"];
-                let last = last.trim_start_matches('_');
-                prefixes.iter().any(|prefix| last.starts_with(prefix)) || last.ends_with("_enabled")
-            }
+            // `enabled=self.config.amp` says so by the other name.
+            None => is_flag_name(last) || keyword.arg.as_ref().is_some_and(|name| is_flag_name(name)),
         };
         if is_flag {
             edits.replace(Operator::IgnoredFlag, &keyword.value, "False");
+        }
+    }
+}
+
+fn is_flag_name(name: &str) -> bool {
+    let prefixes = ["use_", "enable_", "is_", "has_", "should_", "with_", "allow_", "disable_"];
+    let name = name.trim_start_matches('_');
+    prefixes.iter().any(|prefix| name.starts_with(prefix))
+        || name.ends_with("_enabled")
+        || matches!(name, "enabled" | "training")
+}
+
+/// What a `try` tries fails at once, so that a handler's other way is taken; not where that only says so, leaves a loop or raises.
+fn given_up(site: &Site<'_>, statement: &StmtTry, edits: &mut Edits<'_>) {
+    let ([first, ..], [.., last]) = (&*statement.body, &*statement.body) else { return };
+    if statement.is_star {
+        return;
+    }
+    for handler in statement.handlers.iter().filter_map(|handler| handler.as_except_handler()) {
+        let does_something = handler.body.iter().any(|s| !s.is_pass_stmt() && !quiet::is_talk_statement(s));
+        let leaves = matches!(handler.body.last(), Some(Stmt::Raise(_) | Stmt::Continue(_) | Stmt::Break(_)));
+        if !does_something || leaves {
+            continue;
+        }
+        let caught = match handler.type_.as_deref() {
+            None => Some("Exception"),
+            Some(Expr::Tuple(tuple)) => tuple.elts.first().map(|first| site.text(first)),
+            Some(caught) => Some(site.text(caught)),
+        };
+        // Made without its constructor, which may want arguments.
+        let thrown = caught.map(|caught| match caught {
+            "ImportError"
+            | "ModuleNotFoundError"
+            | "AttributeError"
+            | "KeyError"
+            | "IndexError"
+            | "ValueError"
+            | "TypeError"
+            | "RuntimeError"
+            | "OSError"
+            | "Exception"
+            | "FileNotFoundError"
+            | "StopIteration"
+            | "NotImplementedError"
+            | "TimeoutError" => caught.to_owned(),
+            other => format!("{other}.__new__({other})"),
+        });
+        if let Some(thrown) = thrown {
+            let body = TextRange::new(first.start(), last.end());
+            edits.replace(Operator::FallbackAlways, &body, format!("raise {thrown}"));
         }
     }
 }
