@@ -1,31 +1,51 @@
 //! Which functions run while their modules are imported, as far as names tell: decorators, registrations, instances made
-//! at module level, hooks of class creation, and what those call in turn. A hollow tree must import, so these stay.
+//! at module level, hooks of class creation, what Python calls by protocol, and what those call in turn. A hollow tree must
+//! import, so these stay.
 
-use std::collections::{HashMap, HashSet};
+mod calls;
+mod file;
 
-use ruff_python_ast::visitor::{self, Visitor};
-use ruff_python_ast::{Expr, Stmt, StmtClassDef, StmtFunctionDef};
+use std::collections::HashSet;
 
-use crate::definitions::{Node, Scope, bases, decorator_name, dotted, walk};
+use ruff_python_ast::StmtClassDef;
+use ruff_python_ast::visitor::Visitor;
+
+use self::calls::Calls;
+use self::file::File;
+use crate::definitions::{bases, dotted};
 use crate::hollow::QualifiedName;
 use crate::module::Module;
 
-const ON_INSTANCE: [&str; 4] = ["__init__", "__new__", "__post_init__", "__set_name__"];
 const ON_WITH: [&str; 2] = ["__enter__", "__exit__"];
-const ON_ENUM: [&str; 3] = ["__init__", "__new__", "_generate_next_value_"];
-const ON_METACLASS: [&str; 4] = ["__new__", "__init__", "__prepare__", "__call__"];
+/// Functions of a module that `from module import name` asks, for `__path__` even where the name is there.
+const OF_MODULE: [&str; 2] = ["__getattr__", "__dir__"];
+/// Methods that creating, subscripting or deriving from a class calls, without an instance of it.
+const OF_CLASS: [&str; 9] = [
+    "__set_name__",
+    "__init_subclass__",
+    "__subclasshook__",
+    "__instancecheck__",
+    "__subclasscheck__",
+    "__class_getitem__",
+    "__mro_entries__",
+    "_missing_",
+    "_generate_next_value_",
+];
 
 /// The functions of `modules` that importing one of them would call. Names are resolved within a file and through its
-/// imports to the other files given; calls through containers, arguments or files not given are not seen.
+/// imports to the other files given. Of a class that code run on import makes an instance of, all that Python calls by
+/// protocol (`__hash__`, `__get__`, …) counts, and what has the name of an attribute that such code reads (a property, a method
+/// of what a call returned). Calls through containers, arguments or files not given are not seen.
 pub(crate) fn runs_on_import(modules: &[Module]) -> HashSet<QualifiedName> {
     let mut reach = Reach { files: modules.iter().map(File::of).collect(), ..Reach::default() };
     for (at, module) in modules.iter().enumerate() {
+        reach.begin(at);
         let mut calls = Calls::default();
         calls.visit_body(module.body());
         reach.follow(at, None, calls);
     }
     while let Some((at, name)) = reach.queue.pop() {
-        if let Some(function) = reach.files[at].functions.get(name.as_str()).copied() {
+        for function in reach.files[at].functions.get(name.as_str()).cloned().unwrap_or_default() {
             let mut calls = Calls::default();
             calls.visit_body(&function.body);
             reach.follow(at, Some(&name), calls);
@@ -35,91 +55,43 @@ pub(crate) fn runs_on_import(modules: &[Module]) -> HashSet<QualifiedName> {
     reach.seen.iter().map(|(at, name)| QualifiedName { path: path(*at), name: name.clone() }).collect()
 }
 
-/// What one file defines and imports.
-struct File<'a> {
-    path: &'a str,
-    functions: HashMap<String, &'a StmtFunctionDef>,
-    classes: HashMap<String, &'a StmtClassDef>,
-    /// Local name to the dotted name that it was imported as.
-    imports: HashMap<&'a str, Vec<&'a str>>,
-    /// Module-level variables to the dotted name of what was called to make them.
-    instances: HashMap<&'a str, Vec<&'a str>>,
-}
-
-impl<'a> File<'a> {
-    fn of(module: &'a Module) -> File<'a> {
-        let mut file = File {
-            path: module.path(),
-            functions: HashMap::new(),
-            classes: HashMap::new(),
-            imports: HashMap::new(),
-            instances: HashMap::new(),
-        };
-        walk(module.body(), &Scope::module(), &mut |site| {
-            let name = site.qualified_name.clone();
-            match site.node {
-                Node::Function(function) => {
-                    file.functions.insert(name, function);
-                }
-                Node::Class(class) => {
-                    file.classes.insert(name, class);
-                }
-            }
-            true
-        });
-        let mut statements: Vec<&'a Stmt> = module.body().iter().collect();
-        while let Some(statement) = statements.pop() {
-            file.note(statement);
-            statements.extend(crate::definitions::blocks(statement).into_iter().flatten());
-        }
-        file
-    }
-
-    fn note(&mut self, statement: &'a Stmt) {
-        match statement {
-            Stmt::Import(import) => {
-                for alias in &import.names {
-                    let full: Vec<&str> = alias.name.split('.').collect();
-                    let (local, full) = match &alias.asname {
-                        Some(local) => (local.as_str(), full),
-                        None => (full[0], vec![full[0]]),
-                    };
-                    self.imports.insert(local, full);
-                }
-            }
-            Stmt::ImportFrom(import) => {
-                for alias in &import.names {
-                    let mut full: Vec<&str> = import.module.iter().flat_map(|m| m.split('.')).collect();
-                    full.push(alias.name.as_str());
-                    self.imports.insert(alias.asname.as_ref().unwrap_or(&alias.name).as_str(), full);
-                }
-            }
-            Stmt::Assign(assign) => {
-                if let ([Expr::Name(target)], Expr::Call(call)) = (assign.targets.as_slice(), &*assign.value)
-                {
-                    self.instances.insert(target.id.as_str(), dotted(&call.func));
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// The last part of the file's module name: the stem, or the folder's name of an `__init__.py`.
-    fn module_name(&self) -> &str {
-        let path = self.path.strip_suffix(".py").unwrap_or(self.path);
-        let path = path.strip_suffix("/__init__").unwrap_or(path);
-        path.rsplit('/').next().unwrap_or(path)
-    }
-}
+/// A definition: the number of its file, its qualified name.
+type Place = (usize, String);
 
 #[derive(Default)]
 struct Reach<'a> {
     files: Vec<File<'a>>,
-    seen: HashSet<(usize, String)>,
-    queue: Vec<(usize, String)>,
+    seen: HashSet<Place>,
+    queue: Vec<Place>,
+    /// Classes that have instances, and their bases.
+    made: HashSet<Place>,
+    /// Attributes that are read, of whatever may be an instance.
+    read: HashSet<&'a str>,
+    /// Those of them whose result is called to decorate.
+    factories: HashSet<&'a str>,
 }
 
 impl<'a> Reach<'a> {
+    /// Marks what Python calls of a file whatever its code does.
+    fn begin(&mut self, at: usize) {
+        let file = &self.files[at];
+        let mut names: Vec<String> = OF_MODULE.map(str::to_owned).to_vec();
+        let mut metaclasses = Vec::new();
+        for (class, methods) in &file.methods {
+            let hooks = methods.iter().filter(|method| OF_CLASS.contains(method));
+            names.extend(hooks.map(|method| format!("{class}.{method}")));
+            if file.classes.get(class).is_some_and(|definition| file::is_metaclass(definition)) {
+                metaclasses.push(class.clone());
+            }
+        }
+        for name in names {
+            self.mark(at, &name);
+        }
+        for class in metaclasses {
+            self.make(at, &class);
+        }
+    }
+
     /// Marks what the calls of one place reach; `within` is the function that makes them.
     fn follow(&mut self, at: usize, within: Option<&str>, calls: Calls<'a>) {
         let method = within.map(|name| name.split_once(".<locals>").map_or(name, |(outer, _)| outer));
@@ -128,14 +100,42 @@ impl<'a> Reach<'a> {
             for (file, name) in self.resolve_within(at, within, factory) {
                 self.mark_inner(file, &name);
             }
+            if let [_, .., attribute] = factory.as_slice() {
+                self.factories.insert(attribute);
+            }
         }
-        for callee in &calls.called {
-            if let (["self" | "cls", method], Some(class)) = (callee.as_slice(), class) {
-                self.mark_method(at, class, method, &mut HashSet::new());
+        for (receiver, attribute) in &calls.attributes {
+            if self.is_foreign(at, receiver) {
                 continue;
             }
-            for (file, name) in self.resolve_within(at, within, callee) {
-                self.mark(file, &name);
+            self.read_attribute(attribute);
+            let full: Vec<&str> = receiver.iter().chain([attribute]).copied().collect();
+            for (file, name) in self.resolve_within(at, within, &full) {
+                if !receiver.is_empty() && self.files[file].runs_when_read(&name) {
+                    self.mark(file, &name);
+                }
+            }
+        }
+        for callee in &calls.called {
+            match (callee.as_slice(), class) {
+                (["self", method], Some(class)) => {
+                    self.mark_method(at, class, method, &mut HashSet::new());
+                }
+                (["cls", method], Some(class)) => {
+                    for (file, class) in self.with_derived(at, class) {
+                        self.mark_method(file, &class, method, &mut HashSet::new());
+                    }
+                }
+                (["cls"], Some(class)) => {
+                    for (file, class) in self.with_derived(at, class) {
+                        self.make(file, &class);
+                    }
+                }
+                _ => {
+                    for (file, name) in self.resolve_within(at, within, callee) {
+                        self.mark(file, &name);
+                    }
+                }
             }
         }
         for entered in &calls.entered {
@@ -150,36 +150,126 @@ impl<'a> Reach<'a> {
         }
     }
 
-    /// What creating a class runs: its bases' hooks, its metaclass, its members if it is an enum.
+    /// What creating a class runs, its hooks apart: its metaclass, its members if it is an enum.
     fn create(&mut self, at: usize, class: &'a StmtClassDef) {
-        for base in bases(class) {
-            for (file, name) in self.resolve(at, &base) {
-                self.mark_method(file, &name, "__init_subclass__", &mut HashSet::new());
-            }
-            if base.last().is_some_and(|name| name.ends_with("Enum") || name.ends_with("Flag")) {
-                for method in ON_ENUM {
-                    self.mark_method(at, class.name.as_str(), method, &mut HashSet::new());
-                }
+        if bases(class)
+            .any(|base| base.last().is_some_and(|name| name.ends_with("Enum") || name.ends_with("Flag")))
+        {
+            let known = &self.files[at].classes;
+            let name =
+                known.iter().find(|(_, known)| std::ptr::eq(**known, class)).map(|(name, _)| name.clone());
+            if let Some(name) = name {
+                self.make(at, &name);
             }
         }
         let keywords = class.arguments.iter().flat_map(|arguments| arguments.keywords.iter());
         for keyword in keywords.filter(|k| k.arg.as_ref().is_some_and(|name| name == "metaclass")) {
             for (file, name) in self.resolve(at, &dotted(&keyword.value)) {
-                for method in ON_METACLASS {
-                    self.mark_method(file, &name, method, &mut HashSet::new());
-                }
+                self.mark(file, &name);
             }
         }
     }
 
     fn mark(&mut self, at: usize, name: &str) {
         if self.files[at].classes.contains_key(name) {
-            for method in ON_INSTANCE {
-                self.mark_method(at, name, method, &mut HashSet::new());
-            }
+            self.make(at, name);
         } else if self.files[at].functions.contains_key(name) && self.seen.insert((at, name.to_owned())) {
             self.queue.push((at, name.to_owned()));
+            if self.files[at].dispatches(name) {
+                for (file, registered) in self.registered_with(at, name) {
+                    self.mark(file, &registered);
+                }
+            }
         }
+    }
+
+    /// The implementations that a dispatching function may choose from.
+    fn registered_with(&self, at: usize, dispatcher: &str) -> Vec<Place> {
+        let mut found = Vec::new();
+        for (from, file) in self.files.iter().enumerate() {
+            for (by, name) in &file.registered {
+                let class = name.rsplit_once('.').map_or("", |(class, _)| class);
+                let beside = !class.is_empty() && format!("{class}.{}", by.join(".")) == dispatcher;
+                let is_it = |(file, name): &Place| *file == at && name == dispatcher;
+                if from == at && beside || self.resolve_within(from, Some(name), by).iter().any(is_it) {
+                    found.push((from, name.clone()));
+                }
+            }
+        }
+        found
+    }
+
+    /// Marks a class as one that has instances, and its bases with it: what Python calls of them by protocol runs, and what has
+    /// the name of an attribute that is read.
+    fn make(&mut self, at: usize, class: &str) {
+        if !self.made.insert((at, class.to_owned())) {
+            return;
+        }
+        for method in self.files[at].methods.get(class).cloned().unwrap_or_default() {
+            let by_protocol = method.starts_with("__") && method.ends_with("__") || method == "mro";
+            if by_protocol || self.read.contains(method) {
+                self.mark_read(at, class, method);
+            }
+        }
+        let Some(class) = self.files[at].classes.get(class).copied() else { return };
+        for base in bases(class) {
+            for (file, base) in self.resolve(at, &base) {
+                self.make(file, &base);
+            }
+        }
+    }
+
+    fn read_attribute(&mut self, attribute: &'a str) {
+        if !self.read.insert(attribute) && !self.factories.contains(attribute) {
+            return;
+        }
+        let has = |(at, class): &&Place| {
+            self.files[*at].methods.get(class).is_some_and(|methods| methods.contains(&attribute))
+        };
+        let having: Vec<Place> = self.made.iter().filter(has).cloned().collect();
+        for (at, class) in having {
+            self.mark_read(at, &class, attribute);
+        }
+    }
+
+    fn mark_read(&mut self, at: usize, class: &str, method: &str) {
+        let name = format!("{class}.{method}");
+        self.mark(at, &name);
+        if self.factories.contains(method) {
+            self.mark_inner(at, &name);
+        }
+    }
+
+    /// A class and those given that derive from it, whichever of them `cls` is.
+    fn with_derived(&self, at: usize, class: &str) -> Vec<Place> {
+        let mut found = vec![(at, class.to_owned())];
+        let mut next = 0;
+        while next < found.len() {
+            let of = found[next].clone();
+            for (from, file) in self.files.iter().enumerate() {
+                for (name, derived) in &file.classes {
+                    let place = (from, name.clone());
+                    if !found.contains(&place)
+                        && bases(derived).any(|base| self.resolve(from, &base).contains(&of))
+                    {
+                        found.push(place);
+                    }
+                }
+            }
+            next += 1;
+        }
+        found
+    }
+
+    /// Whether a dotted name begins with a module that is none of the files given, nor lies in a folder of theirs.
+    fn is_foreign(&self, at: usize, name: &[&str]) -> bool {
+        let Some(imported) = name.first().and_then(|first| self.files[at].imports.get(first)) else {
+            return false;
+        };
+        let ours = |module: &&str| {
+            self.files.iter().any(|file| *module == file.module_name() || self.is_package_of(module, file))
+        };
+        !imported.iter().any(|module| ours(&module))
     }
 
     /// Marks the functions right inside one, which a decorator with arguments returns to be called.
@@ -193,7 +283,7 @@ impl<'a> Reach<'a> {
     }
 
     /// Marks a method where the class or one of its bases defines it.
-    fn mark_method(&mut self, at: usize, class: &str, method: &str, visited: &mut HashSet<(usize, String)>) {
+    fn mark_method(&mut self, at: usize, class: &str, method: &str, visited: &mut HashSet<Place>) {
         if !visited.insert((at, class.to_owned())) {
             return;
         }
@@ -210,11 +300,11 @@ impl<'a> Reach<'a> {
     }
 
     /// What a name means in a function: one of its own definitions or of the functions around it, else the module's.
-    fn resolve_within(&self, at: usize, within: Option<&str>, callee: &[&str]) -> Vec<(usize, String)> {
+    fn resolve_within(&self, at: usize, within: Option<&str>, callee: &[&str]) -> Vec<Place> {
         let mut scope = within;
         while let Some(name) = scope {
             let local = format!("{name}.<locals>.{}", callee.join("."));
-            if self.files[at].functions.contains_key(&local) || self.files[at].classes.contains_key(&local) {
+            if self.files[at].has(&local) {
                 return vec![(at, local)];
             }
             scope = name.rsplit_once(".<locals>.").map(|(outer, _)| outer);
@@ -223,17 +313,24 @@ impl<'a> Reach<'a> {
     }
 
     /// The functions and classes that a dotted name may mean in a file.
-    fn resolve(&self, at: usize, callee: &[&str]) -> Vec<(usize, String)> {
+    fn resolve(&self, at: usize, callee: &[&str]) -> Vec<Place> {
         self.resolve_through(at, callee, true)
     }
 
     /// `instances`: whether the first name may be a variable; looked through once, since variables may name each other.
-    fn resolve_through(&self, at: usize, callee: &[&str], instances: bool) -> Vec<(usize, String)> {
+    fn resolve_through(&self, at: usize, callee: &[&str], instances: bool) -> Vec<Place> {
         let Some(first) = callee.first() else { return Vec::new() };
         let file = &self.files[at];
         let local = callee.join(".");
-        if file.functions.contains_key(&local) || file.classes.contains_key(&local) {
+        if file.has(&local) {
             return vec![(at, local)];
+        }
+        if let Some(name) = file.aliases.get(first)
+            && instances
+            && !name.is_empty()
+        {
+            let full = name.iter().chain(&callee[1..]).copied().collect::<Vec<_>>();
+            return self.resolve_through(at, &full, false);
         }
         if let Some(made_by) = file.instances.get(first)
             && instances
@@ -249,8 +346,7 @@ impl<'a> Reach<'a> {
         for (at, file) in self.files.iter().enumerate() {
             for (split, module) in full.iter().enumerate().rev() {
                 let rest = full[split + 1..].join(".");
-                let known = file.functions.contains_key(&rest) || file.classes.contains_key(&rest);
-                if known && (*module == file.module_name() || self.is_package_of(module, file)) {
+                if file.has(&rest) && (*module == file.module_name() || self.is_package_of(module, file)) {
                     found.push((at, rest));
                     break;
                 }
@@ -262,72 +358,5 @@ impl<'a> Reach<'a> {
     /// Whether `module` is a folder above the file, which may offer the file's names as its own.
     fn is_package_of(&self, module: &str, file: &File<'_>) -> bool {
         file.path.split('/').rev().skip(1).any(|folder| folder == module)
-    }
-}
-
-/// The calls made by running a block, without the bodies of the functions it defines.
-#[derive(Default)]
-struct Calls<'a> {
-    called: Vec<Vec<&'a str>>,
-    /// Called to make a decorator, whose result is called in turn.
-    factories: Vec<Vec<&'a str>>,
-    entered: Vec<Vec<&'a str>>,
-    classes: Vec<&'a StmtClassDef>,
-}
-
-impl<'a> Visitor<'a> for Calls<'a> {
-    fn visit_stmt(&mut self, statement: &'a Stmt) {
-        match statement {
-            Stmt::FunctionDef(function) => {
-                for decorator in &function.decorator_list {
-                    self.visit_decorator(decorator);
-                }
-                self.visit_parameters(&function.parameters);
-            }
-            Stmt::ClassDef(class) => {
-                self.classes.push(class);
-                visitor::walk_stmt(self, statement);
-            }
-            Stmt::If(conditional) if never_on_import(&conditional.test) => {
-                for clause in &conditional.elif_else_clauses {
-                    self.visit_body(&clause.body);
-                }
-            }
-            Stmt::With(with) => {
-                for item in &with.items {
-                    if let Expr::Call(call) = &item.context_expr {
-                        self.entered.push(dotted(&call.func));
-                    }
-                }
-                visitor::walk_stmt(self, statement);
-            }
-            _ => visitor::walk_stmt(self, statement),
-        }
-    }
-
-    fn visit_decorator(&mut self, decorator: &'a ruff_python_ast::Decorator) {
-        let name = decorator_name(decorator);
-        if decorator.expression.is_call_expr() {
-            self.factories.push(name.clone());
-        }
-        self.called.push(name);
-        visitor::walk_decorator(self, decorator);
-    }
-
-    fn visit_expr(&mut self, expr: &'a Expr) {
-        match expr {
-            Expr::Lambda(_) => return,
-            Expr::Call(call) => self.called.push(dotted(&call.func)),
-            _ => {}
-        }
-        visitor::walk_expr(self, expr);
-    }
-}
-
-/// `__name__ == "__main__"` and `TYPE_CHECKING`.
-fn never_on_import(test: &Expr) -> bool {
-    match test {
-        Expr::Compare(compare) => compare.left.as_name_expr().is_some_and(|name| name.id == "__name__"),
-        other => dotted(other).last() == Some(&"TYPE_CHECKING"),
     }
 }
