@@ -27,7 +27,7 @@ _ARGUMENTS = re.compile(
     r"unexpected keyword argument|required (positional|keyword-only) argument|positional arguments? but|"
     r"multiple values for|takes no (keyword )?arguments|takes (exactly|at most|at least) \w+ (keyword )?argument"
 )
-_exit = os._exit
+_exit, _pid = os._exit, os.getpid
 
 
 class NoObserver(LookupError):
@@ -48,7 +48,7 @@ def run(job: list[Any]) -> None:
     if args["probes"] not in sys.path:  # for what observer files share
         sys.path.append(args["probes"])
     make = _array_maker()
-    reach = followed(args)
+    reach, own = followed(args), _pid()
     while True:
         frame = receive()
         header = frame.header
@@ -59,11 +59,13 @@ def run(job: list[Any]) -> None:
             try:
                 inputs = tensors.decode(header["inputs"], frame.payload, make)
                 tree, payload = _observe(args["probes"], header["observer"], inputs)
+                _end_child(own, 0)
                 try:
                     send({"type": "returned", "call": call, "value": tree, **_reached(reach)}, payload)
                 except FrameError as error:  # over the limits: nothing of it has left
                     raise Unencodable(str(error)) from None
             except BaseException as error:  # SystemExit too: it is the observer's outcome, not the rank's end
+                _end_child(own, 1)
                 body = told(error, args["root"], args["probes"])
                 send({"type": "raised", "call": call, **body, **_reached(reach)})
         elif frame.type == "meter":
@@ -74,6 +76,12 @@ def run(job: list[Any]) -> None:
     sys.stderr.flush()
     send({"type": "bye"})
     _exit(0)
+
+
+def _end_child(own: int, status: int) -> None:
+    """A child that an observer forked and that came out of it has no word on the rank's channel."""
+    if _pid() != own:
+        _exit(status)
 
 
 def _reached(reach: Reach | None) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import os
 import sys
 import time
 import traceback
-from typing import TYPE_CHECKING, Any, Callable, Generator, Iterable
+from typing import TYPE_CHECKING, Any, Callable, Generator, Iterable, NoReturn
 
 import pytest
 
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 _CHUNK = 1000
 _STACK = 4
-_now, _exit = time.monotonic, os._exit
+_now, _exit, _pid = time.monotonic, os._exit, os.getpid
+#: Hooks by which a conftest or a plugin may decide how the session ends, after the last case.
+_AT_END = ("pytest_runtestloop", "pytest_sessionfinish", "pytest_terminal_summary", "pytest_unconfigure")
 Tell = Callable[[dict[str, Any]], None]
 
 
@@ -71,33 +73,42 @@ def run(job: list[Any]) -> None:
     arguments += ["--capture=no", "-q", "-W", "ignore::pytest.PytestConfigWarning"]
     for name in args["plugins"]:
         arguments += ["-p", _plugin(name)]
+    status = 0
     if present:
         try:
-            pytest.main(arguments + present, plugins=[session])
+            status = int(pytest.main(arguments + present, plugins=[session]))
         except BaseException as error:  # sys.exit in a conftest, an internal error of a plugin
             traceback.print_exc()
             session.note(error)
+            status = 1
     session.conclude()
     sys.stdout.flush()
     sys.stderr.flush()
-    session._tell({"type": "bye"})
+    session._tell({"type": "bye", "exit": status, "hooked": session.hooked})
     _exit(0)
 
 
 def _gated(channel: Channel) -> tuple[Tell, Callable[[], Frame], Callable[[bool], None]]:
-    """(tell, ask, shut): the channel in closures, and nothing to be told while shut."""
-    send, receive, closed = channel.send, channel.receive, False
+    """(tell, ask, shut): the channel in closures, nothing to be told while shut, and no word with another process than this one."""
+    send, receive, closed, owner, pid, leave = channel.send, channel.receive, False, _pid(), _pid, _exit
 
     def tell(message: dict[str, Any]) -> None:
+        if pid() != owner:  # a child that a module or a case forked, and that runs on here
+            leave(1)
         if closed:
             raise RuntimeError("nothing is told while a case runs")
         send(message)
+
+    def ask() -> Frame:
+        if pid() != owner:
+            leave(1)
+        return receive()
 
     def shut(value: bool) -> None:
         nonlocal closed
         closed = value
 
-    return tell, receive, shut
+    return tell, ask, shut
 
 
 def _plugin(name: str) -> str:
@@ -126,6 +137,7 @@ class Official:
         self._session: Any = None
         self._record: CaseRecord | None = None
         self._promised: tuple[pytest.Item, pytest.Item | None] | None = None
+        self.hooked = False  # whether a conftest or a plugin that is not pytest's has a say when the session ends
         self._tell, self._ask, self._shut = _gated(channel)
 
     # -- collection --------------------------------------------------------------------------------------------------
@@ -270,6 +282,7 @@ class Official:
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, None]:
         self._tell_collected(session.items)
         self._serve(session)
+        self.hooked = _is_hooked(session.config)
         session.items = []  # for the loops of pytest and of plugins nothing is left
         session.testsfailed = 0
         yield
@@ -312,7 +325,7 @@ class Official:
 
     def _run(self, item: pytest.Item, following: pytest.Item | None) -> dict[str, Any]:
         record = self._record = CaseRecord(item.nodeid, self._root)
-        began = _now()
+        began, rank = _now(), _pid()
         self._shut(True)
         try:
             with self._reach.case() if self._reach else contextlib.nullcontext():
@@ -326,6 +339,8 @@ class Official:
         finally:
             self._shut(False)
             self._record = None
+        if _pid() != rank:
+            _leave(record)
         item.session.shouldstop = item.session.shouldfail = False
         message = record.message(_now() - began)
         return {**message, "reached": self._reach.take()} if self._reach else message
@@ -370,6 +385,25 @@ class Official:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if self._record is not None:
             self._record.reported(report)
+
+
+def _leave(record: CaseRecord) -> NoReturn:
+    """End a child that a case forked and that came out of it: under pytest it would run the other cases, too, and end with 1 where
+    one fails. What it makes of the case is not the rank's report."""
+    outcome = record.message(0.0)["outcome"]
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    _exit(0 if outcome in ("passed", "skipped", "xfailed") else 1)
+
+
+def _is_hooked(config: pytest.Config) -> bool:
+    own = ("_pytest.", "infradev_probe.")
+    for name in _AT_END:
+        for found in getattr(config.hook, name).get_hookimpls():
+            if not str(getattr(found.function, "__module__", "")).startswith(own):
+                return True
+    return False
 
 
 def wire_id(item: pytest.Item) -> str:

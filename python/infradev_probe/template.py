@@ -25,7 +25,7 @@ import pytest
 
 from .frames import Channel, FrameError
 from .launcher import Fault, Launcher
-from .rank_official import Official, _gated
+from .rank_official import Official, _gated, _is_hooked
 from .reach import Places
 from .readers import Readers
 
@@ -274,6 +274,7 @@ class Template(Official):
         self._places = {file: place for file, place in self._places.items() if file in files}
         self._tell_collected([item for item in session.items if self._below(str(item.path))])
         self._serve(session)
+        self.hooked = _is_hooked(session.config)
         session.items = []
         session.testsfailed = 0
         yield

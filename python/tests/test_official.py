@@ -429,3 +429,36 @@ def test_what_a_case_prints_before_it_dies_is_in_its_log(tree: Tree) -> None:
     assert tree.harness.exit_of(tree.launched.number, 0) == (3, None)
     assert "last words" in end.log.read_text()
     tree.harness.end(tree.launched)
+
+
+def test_a_child_that_comes_out_of_its_case_tells_nothing(tree: Tree) -> None:
+    tree.write(
+        "test_x.py",
+        """
+        import os, pytest
+        def test_child_fails():
+            pid = os.fork()
+            if pid == 0:
+                raise ValueError("the child's own")
+            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1
+        def test_child_passes():
+            pid = os.fork()
+            if pid:
+                assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+                pytest.xfail("the parent's own")
+        def test_after(): pass
+        """,
+    )
+    assert tree.outcomes("test_x.py") == {"test_child_fails": "passed", "test_child_passes": "xfailed", "test_after": "passed"}
+
+
+def test_the_last_word_has_the_status_of_the_session_and_whether_a_hook_made_it(tree: Tree) -> None:
+    tree.write("test_x.py", "def test_pass(): pass")
+    for hook, told in (("", (0, False)), ("def pytest_sessionfinish(session): session.exitstatus = 3", (3, True))):
+        tree.write("conftest.py", hook)
+        end, ids, _ = tree.open("test_x.py")
+        run_all(end, ids)
+        end.channel.send({"type": "finish"})
+        bye = end.expect("bye").header
+        assert (bye["exit"], bye["hooked"]) == told
+        tree.harness.end(tree.launched)

@@ -123,6 +123,16 @@ fn a_change_of_which_no_test_runs_a_line_is_said_to_be_that() {
 }
 
 #[test]
+fn where_golden_s_own_session_ends_badly_by_a_hook_that_is_said() {
+    let branch = rebate();
+    branch.write("tests/conftest.py", "def pytest_sessionfinish(session):\n    session.exitstatus = 3\n");
+    let said = branch.gaps(&[]).exits(0);
+    let note = "note: at world size 1 a conftest or a plugin ends golden's own pytest with exit 3, after the last test: a \
+                mutant that nothing else notices passes";
+    assert!(said.out.contains(note), "{}", said.out);
+}
+
+#[test]
 fn a_file_that_moves_from_tests_into_the_code_is_read_as_gone_and_new() {
     let branch = rebate();
     let shared = "RATES = [1, 2, 3, 4]\n\n\ndef rate(number):\n    return RATES[number]\n";

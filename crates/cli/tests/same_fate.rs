@@ -43,7 +43,8 @@ fn survivors_under(options: &[&str], module: &str, tests: &[(&str, &str)]) -> us
 fn plain_pytest(branch: &Branch, tests: &[(&str, &str)]) -> bool {
     let source = branch.ground.path().join("shop/src");
     let variables = [("PYTHONPATH", source.to_str().unwrap()), ("PYTHONDONTWRITEBYTECODE", "1")];
-    let files: Vec<String> = tests.iter().map(|(name, _)| format!("shop/tests/{name}")).collect();
+    let files = tests.iter().filter(|(name, _)| *name != "conftest.py");
+    let files: Vec<String> = files.map(|(name, _)| format!("shop/tests/{name}")).collect();
     let words = ["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"];
     let words: Vec<&str> = words.into_iter().chain(files.iter().map(String::as_str)).collect();
     let said = branch.ground.tool_with(&variables, branch.python.to_str().unwrap(), &words);
@@ -478,4 +479,66 @@ def test_half():
     assert lately.half(4) == 2
 ";
     assert!(survivors_of(&module, tests) > 2);
+}
+
+#[test]
+fn of_a_hook_at_the_end_of_the_session() {
+    let module = "\
+OPEN = []
+
+
+def take(x):
+    OPEN.append(x)
+    return x
+
+
+def give(x):
+    if x in OPEN:
+        OPEN.remove(x)
+    return len(OPEN)
+";
+    let conftest = "\
+def pytest_sessionfinish(session, exitstatus):
+    from shop.lately import OPEN
+
+    if OPEN:
+        session.exitstatus = 1
+";
+    let tests = "\
+from shop.lately import give, take
+
+
+def test_take_and_give():
+    assert take(1) == 1
+    give(1)
+";
+    let files = [("conftest.py", conftest), ("test_lately.py", tests)];
+    assert!(survivors_under(&[], module, &files) > 0);
+}
+
+#[test]
+fn of_a_child_that_comes_out_of_its_case() {
+    let module = "\
+import os
+
+
+def apart(n):
+    pid = os.fork()
+    if pid == 0:
+        os._exit(1)
+    os.waitpid(pid, 0)
+    return n + 1
+";
+    let tests = "\
+from shop.lately import apart
+
+
+def test_apart():
+    assert apart(2) == 3
+
+
+def test_after():
+    assert apart(3) == 4
+";
+    assert!(survivors_of(module, tests) > 1);
 }

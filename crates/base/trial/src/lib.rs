@@ -35,6 +35,7 @@ pub use bytecode::bytecode;
 pub use calibrate::calibrate;
 pub use events::{Events, Silent, TrialEvent};
 pub use looking::{FoundCase, Streams, probe_cases, shell};
+pub use official::SessionEnd;
 pub use reach::{CaseReach, Line, ReachLog};
 pub use session::{Ask, Changed, Session, Stop, Tried};
 pub use toolchain::Toolchain;

@@ -174,7 +174,14 @@ pub enum FromRank {
         #[serde(default)]
         reached: Option<Box<Reached>>,
     },
-    Bye {},
+    Bye {
+        /// What pytest's session ended with.
+        #[serde(default)]
+        exit: Option<i32>,
+        /// Whether something beside pytest has a say in that after the last case.
+        #[serde(default)]
+        hooked: bool,
+    },
 }
 
 /// Lines that ran on a rank, as (index of the file that was asked about, line from 1).

@@ -56,6 +56,8 @@ pub struct OfficialSuite<'a> {
     pub over: Instant,
     /// Whether a case is decided by the first rank that fails: nobody waits for the others, nor for their stacks.
     pub eager: bool,
+    /// Whether the end of pytest's session counts: it is waited for even then, as long as for a case.
+    pub ends: bool,
     /// Deadlines of single cases in seconds, where they are shorter than `timeouts.case`.
     pub deadlines: &'a BTreeMap<String, f64>,
     /// Where the launcher is a template: the files whose functions its ranks replace. Else none.
@@ -83,6 +85,17 @@ pub struct OfficialOutcome {
     pub reach: ReachLog,
     /// Why ranks of a template are not this variant's: nothing of it ran.
     pub unfit: Option<String>,
+    /// How pytest's sessions ended.
+    pub end: SessionEnd,
+}
+
+/// How pytest's sessions ended on the ranks that ran their last case, as far as that was waited for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SessionEnd {
+    /// Whether a conftest, or a plugin that is not pytest's own, has a say in it after the last case.
+    pub hooked: bool,
+    /// How the first did that did not end well: its rank, and its status in words.
+    pub failed: Option<(u32, String)>,
 }
 
 impl OfficialOutcome {
@@ -442,7 +455,7 @@ impl OfficialRun<'_> {
                 CaseEnd::Forged => return Ok(true),
             }
         }
-        if !self.suite.eager {
+        if !self.suite.eager || self.suite.ends {
             self.say_goodbye(launch).await?;
         }
         Ok(false)
@@ -665,12 +678,23 @@ impl OfficialRun<'_> {
                 }
             }
         }
-        let deadline = Instant::now() + Duration::from_secs_f64(self.suite.timeouts.grace);
+        let timeouts = self.suite.timeouts;
+        let patience = if self.suite.ends { timeouts.case.max(timeouts.grace) } else { timeouts.grace };
+        let deadline = Instant::now() + Duration::from_secs_f64(patience);
         while !waiting.is_empty() {
             match self.launcher.next_event(deadline).await? {
                 None => break,
-                Some((_, rank, RankEvent::Message(FromRank::Bye {}, _) | RankEvent::Dead(_))) => {
+                Some((_, rank, RankEvent::Message(FromRank::Bye { exit, hooked }, _))) => {
+                    self.outcome.end.hooked |= hooked;
+                    let failed = exit.filter(|exit| *exit != 0).map(|exit| format!("exit {exit}"));
+                    self.ended_badly(rank, failed);
                     waiting.remove(&rank);
+                }
+                Some((_, rank, RankEvent::Dead(exit))) => {
+                    if waiting.remove(&rank) {
+                        let well = matches!(exit, RankExit::Code(0));
+                        self.ended_badly(rank, (!well).then(|| exit.name()));
+                    }
                 }
                 Some((_, rank, RankEvent::Forged(evidence))) => {
                     self.forged(rank, &evidence);
@@ -680,6 +704,12 @@ impl OfficialRun<'_> {
             }
         }
         Ok(())
+    }
+
+    fn ended_badly(&mut self, rank: u32, how: Option<String>) {
+        if let Some(how) = how {
+            self.outcome.end.failed.get_or_insert((rank, how));
+        }
     }
 
     async fn close(&mut self, launch: u32) -> Result<(), LauncherError> {

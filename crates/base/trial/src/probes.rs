@@ -466,7 +466,7 @@ impl ProbesRun<'_> {
                 });
                 self.answer(launch, rank, call, Answer::new("raised", fields)).await
             }
-            RankEvent::Message(FromRank::Bye {}, _) => Ok(()),
+            RankEvent::Message(FromRank::Bye { .. }, _) => Ok(()),
             RankEvent::Message(other, _) => {
                 self.forged(rank, &format!("a message out of place in a probe: {other:?}"));
                 self.fail_rank(launch, rank, "forged").await

@@ -138,6 +138,7 @@ impl Session {
             stop: ask.stop,
             over: begin + Duration::from_secs_f64(ask.timeouts.trial),
             eager: ask.eager,
+            ends: ask.ends,
             deadlines: ask.deadlines,
             replaced: Some(&replaced),
         };

@@ -23,7 +23,7 @@ use crate::judge::JudgeError;
 use crate::launcher::LauncherError;
 use crate::messages::JudgeCase;
 use crate::meters::SandboxMeters;
-use crate::official::{self, OfficialOutcome, OfficialSuite};
+use crate::official::{self, OfficialOutcome, OfficialSuite, SessionEnd};
 use crate::probes::{self, ProbeSuite, ProbesError};
 use crate::reach::ReachLog;
 use crate::resuming::Template;
@@ -49,6 +49,8 @@ pub struct Ask<'a> {
     pub stop: Stop<'a>,
     /// Whether a case is decided by the first rank that fails.
     pub eager: bool,
+    /// Whether the end of pytest's sessions is waited for, where no case ended them before.
+    pub ends: bool,
     /// Whether official cases may run in ranks of a template: what is laid changes functions that run in cases alone.
     pub resumes: bool,
     /// Deadlines in seconds.
@@ -69,8 +71,8 @@ impl<'a> Ask<'a> {
         deadlines: &'a BTreeMap<String, f64>,
         seed: u64,
     ) -> Ask<'a> {
-        let (eager, resumes) = (false, false);
-        Ask { world, cases: None, stop: None, eager, resumes, timeouts, deadlines, reach: &[], seed }
+        let (eager, ends, resumes) = (false, false, false);
+        Ask { world, cases: None, stop: None, eager, ends, resumes, timeouts, deadlines, reach: &[], seed }
     }
 }
 
@@ -89,6 +91,8 @@ pub struct Tried {
     pub lost: bool,
     /// Its ranks were forked of a template.
     pub resumed: bool,
+    /// How pytest's sessions ended, of official cases.
+    pub end: SessionEnd,
     /// Seconds until the first case began: ranks forked, tests collected.
     pub set_up_s: f64,
     /// Seconds in all.
@@ -105,6 +109,7 @@ impl Tried {
             reach: outcome.reach,
             outside: outcome.outside,
             lost: outcome.lost,
+            end: outcome.end,
             ..Tried::default()
         }
     }
@@ -332,6 +337,7 @@ impl Session {
             stop: ask.stop,
             over,
             eager: ask.eager,
+            ends: ask.ends,
             deadlines: ask.deadlines,
             replaced: None,
         };

@@ -371,6 +371,7 @@ impl<'a> Running<'a> {
             stop: None,
             over,
             eager: false,
+            ends: false,
             deadlines: &BTreeMap::new(),
             replaced: None,
         };
@@ -427,6 +428,7 @@ impl<'a> Running<'a> {
             stop: spec.stop.as_deref(),
             over,
             eager: false,
+            ends: false,
             deadlines: &BTreeMap::new(),
             replaced: None,
         };

@@ -161,6 +161,7 @@ async fn tried(session: &mut Session, text: &str, resumes: bool) -> Tried {
         cases: None,
         stop: None,
         eager: false,
+        ends: false,
         resumes,
         timeouts: &timeouts,
         deadlines: &deadlines,

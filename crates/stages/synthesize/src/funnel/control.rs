@@ -48,6 +48,12 @@ pub struct SuiteControl {
     pub wall_s: f64,
     /// Files that could not be collected, and the like.
     pub notes: Vec<String>,
+    /// Whether a conftest or a plugin has a say in how pytest ends, after the last case.
+    #[serde(default)]
+    pub hooked: bool,
+    /// How golden's own session ends, where that is not well.
+    #[serde(default)]
+    pub ends_badly: Option<String>,
 }
 
 /// One case that golden passes.
@@ -126,6 +132,8 @@ impl SuiteControl {
             set_up_s: plain.set_up_s,
             wall_s: plain.wall_s,
             notes: plain.notes,
+            hooked: plain.end.hooked,
+            ends_badly: plain.end.failed.or_else(|| followed.end.failed.clone()).map(|(_, how)| how),
         };
         let while_followed = vectors(followed);
         for case in &plain.cases {
@@ -171,6 +179,11 @@ impl SuiteControl {
             flaky: self.flaky.clone(),
             wall_s: self.wall_s,
         }
+    }
+
+    /// Whether what decides after the last case says anything of a mutant: golden ends well by it.
+    pub fn ends(&self) -> bool {
+        self.hooked && self.ends_badly.is_none()
     }
 
     /// Cases that reach one of these lines; all of them where the lines are not known.

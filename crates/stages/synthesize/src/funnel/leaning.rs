@@ -22,6 +22,8 @@ const AT_ONCE: f64 = 2.0;
 const NONE_FOLLOWS: u32 = u32::MAX;
 const OTHER_FILE: u32 = u32::MAX - 1;
 const OTHER_CLASS: u32 = u32::MAX - 2;
+/// Stands last where the session ended, too.
+pub(super) const SESSION_ENDS: u32 = u32::MAX - 3;
 
 /// What is asked for: some cases, and whether they are whole files.
 pub(super) struct Scope {

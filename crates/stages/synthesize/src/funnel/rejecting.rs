@@ -7,6 +7,9 @@ use infradev_trial::Tried;
 
 use super::control::SuiteControl;
 
+/// Stands for a case's id where no case rejects.
+const SESSION_END: &str = "the end of pytest's session";
+
 /// When a mutant passes an official case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
@@ -40,6 +43,19 @@ impl Rule {
     ) -> bool {
         self.rejects(control, case) || !known.contains(&case.case.id) && fails(case)
     }
+}
+
+/// What rejects a mutant after its last case, if the session's end is asked for at all: a hook of a conftest or a plugin that lets
+/// pytest end otherwise than with 0.
+pub(super) fn by_end(control: &SuiteControl, tried: &Tried) -> Option<RejectedBy> {
+    let (rank, how) = tried.end.failed.as_ref().filter(|_| control.ends())?;
+    Some(RejectedBy {
+        suite: control.suite,
+        case: SESSION_END.to_string(),
+        world: control.world,
+        word: Word::Error,
+        said: format!("{how} on rank {rank}, after all cases passed"),
+    })
 }
 
 fn fails(case: &CaseResult) -> bool {

@@ -25,7 +25,7 @@ use super::{FunnelError, Mutations, followed, lines_of};
 const SEED: u64 = 0x5eed;
 
 /// Names how a mutant comes to its verdict: what another way found is not gone on with, nor merged with what this one finds.
-const WAY: &str = "infradev funnel v3";
+const WAY: &str = "infradev funnel v4";
 
 /// What is asked for.
 #[derive(Debug, Clone)]
@@ -345,6 +345,7 @@ impl<'a> Funnel<'a> {
                 }
             }
         }
+        remarks.extend(control.suites.iter().filter_map(|suite| ending(suite, self.plan.rule)));
         if !mutants.is_empty() && mutants.iter().all(|record| record.fate == Fate::Unreached) {
             remarks.push(
                 "no line of the change ran in any test: what the tests import may be another copy of it"
@@ -365,5 +366,24 @@ impl<'a> Funnel<'a> {
             trying_s: 0.0,
         };
         synthesis.counted(remarks)
+    }
+}
+
+/// What is said where something decides after the last case how pytest ends, and that says nothing of mutants.
+fn ending(suite: &SuiteControl, rule: Rule) -> Option<String> {
+    if !suite.hooked {
+        return None;
+    }
+    let world = suite.world;
+    match (&suite.ends_badly, rule) {
+        (Some(how), _) => Some(format!(
+            "at world size {world} a conftest or a plugin ends golden's own pytest with {how}, after the last test: a mutant \
+             that nothing else notices passes"
+        )),
+        (None, Rule::LikeGolden) => Some(format!(
+            "at world size {world} a conftest or a plugin has a say in how pytest ends, after the last test: a task's verdict \
+             is of cases alone, so a mutant that nothing else notices passes"
+        )),
+        (None, Rule::NothingFails) => None,
     }
 }

@@ -7,8 +7,8 @@ use infradev_model::{CaseResult, Fate, Mutant, MutantRecord, RejectedBy, SealedT
 use infradev_trial::{Ask, Line, Session, TrialError, Tried};
 
 use super::control::{Control, SuiteControl, run};
-use super::leaning::{Believed, Scope, sequence};
-use super::rejecting::{Rule, judge_failed, late, missing, note, rejection, word};
+use super::leaning::{Believed, SESSION_ENDS, Scope, sequence};
+use super::rejecting::{Rule, by_end, judge_failed, late, missing, note, rejection, word};
 
 /// What a mutant is tried with.
 pub struct Trying<'a> {
@@ -107,6 +107,7 @@ impl Trying<'_> {
                 cases: Some(&cases),
                 stop: Some(&rejects),
                 eager: true,
+                ends: self.ends(control),
                 resumes: true,
                 ..Ask::all(control.world, &timeouts, &deadlines, self.seed)
             };
@@ -115,10 +116,12 @@ impl Trying<'_> {
                     break;
                 }
                 let tried = run(session, Suite::Official, &ask).await?;
-                if tried.cases.iter().any(rejects) || missing(&tried, &cases).is_some() {
+                let ends_badly = control.ends() && tried.end.failed.is_some();
+                if tried.cases.iter().any(rejects) || missing(&tried, &cases).is_some() || ends_badly {
                     session.give_up_template(control.world).await;
                 } else {
-                    let all = sequence(control, &cases, &tried, None);
+                    let mut all = sequence(control, &cases, &tried, None);
+                    all.extend(ask.ends.then_some(SESSION_ENDS));
                     self.believed.keep(control.world, tried.resumed, all, true);
                 }
             }
@@ -200,11 +203,13 @@ impl Trying<'_> {
                 cases: Some(&asked),
                 stop: Some(&rejects),
                 eager: answers_alike(control, &asked),
+                ends: self.ends(control),
                 resumes: resumes(candidate, control),
                 ..Ask::all(control.world, &timeouts, &deadlines, self.seed)
             };
             let tried = run(session, Suite::Official, &ask).await?;
             let found = rejection(control, &tried, &asked, &rejects);
+            let found = found.or_else(|| by_end(control, &tried).filter(|_| ask.ends));
             if rule.asks_for_other_ids(found.as_ref(), &tried) {
                 if whole {
                     return self.by_other_ids(session, control, pace).await;
@@ -235,11 +240,19 @@ impl Trying<'_> {
         let (timeouts, deadlines) = self.times(control, &all, pace);
         let rule = self.rule;
         let rejects = |case: &CaseResult| rule.rejects_by_any_id(control, &all, case);
-        let ask = Ask { stop: Some(&rejects), ..Ask::all(control.world, &timeouts, &deadlines, self.seed) };
+        let ends = self.ends(control);
+        let all_cases = Ask::all(control.world, &timeouts, &deadlines, self.seed);
+        let ask = Ask { stop: Some(&rejects), ends, ..all_cases };
         let tried = run(session, Suite::Official, &ask).await?;
         // What could not be collected now could before.
         let asked = if tried.notes.is_empty() { BTreeSet::new() } else { all.clone() };
-        Ok(rejection(control, &tried, &asked, &rejects))
+        let found = rejection(control, &tried, &asked, &rejects);
+        Ok(found.or_else(|| by_end(control, &tried).filter(|_| ends)))
+    }
+
+    /// Whether the end of pytest's session decides: a task's verdict is of cases alone.
+    fn ends(&self, control: &SuiteControl) -> bool {
+        self.rule == Rule::NothingFails && control.ends()
     }
 
     /// Whether golden answers as ever in the cases that a mutant was run on, up to the one that rejects it.
@@ -257,7 +270,9 @@ impl Trying<'_> {
             return Ok(true);
         }
         let last = tried.cases.iter().find(|case| self.rule.rejects(control, case));
-        let sequence = sequence(control, asked, tried, last);
+        let by_end = last.is_none() && ask.ends && tried.end.failed.is_some();
+        let mut sequence = sequence(control, asked, tried, last);
+        sequence.extend(by_end.then_some(SESSION_ENDS));
         if let Some(agrees) = self.believed.known(control.world, tried.resumed, &sequence) {
             return Ok(agrees);
         }
@@ -272,7 +287,10 @@ impl Trying<'_> {
                 golden.cases.iter().any(|case| case.case.id == last.case.id)
                     && !golden.cases.iter().any(rejects)
             }
-            None => rejection(control, &golden, asked, &rejects).is_none(),
+            None => {
+                let ends_well = !by_end || golden.end.failed.is_none();
+                ends_well && rejection(control, &golden, asked, &rejects).is_none()
+            }
         };
         self.believed.keep(control.world, tried.resumed, sequence, agrees);
         Ok(agrees)
