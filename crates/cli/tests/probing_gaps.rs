@@ -292,6 +292,33 @@ fn python_that_does_not_parse_is_listed_and_passed_over() {
 }
 
 #[test]
+fn a_submodule_of_the_change_is_passed_over_by_its_path() {
+    let branch = rebate();
+    let staged = |digit: &str| {
+        let entry = format!("160000,{},vendored", digit.repeat(40));
+        branch.git(&["update-index", "--add", "--cacheinfo", &entry]);
+    };
+    std::fs::create_dir(branch.ground.path().join("shop/vendored")).unwrap();
+    branch.write(".gitmodules", "[submodule \"vendored\"]\n\tpath = vendored\n\turl = ../vendored\n");
+    staged("1");
+    let told = "passed over vendored: a submodule";
+    let said = branch.gaps(&[]).exits(0);
+    assert!(
+        said.out.contains(told) && said.out.contains("passed over .gitmodules: not Python"),
+        "{}",
+        said.out
+    );
+    branch.git(&["add", ".gitmodules", "src", "tests"]);
+    branch.git(&["commit", "-q", "-m", "vendored"]);
+    let said = branch.gaps(&["--head", "rebate"]).exits(0);
+    assert!(said.out.contains(told), "{}", said.out);
+    staged("2");
+    branch.git(&["commit", "-q", "-m", "moved"]);
+    let said = branch.gaps(&["--base", "rebate~1", "--head", "rebate"]).exits(4);
+    assert!(said.err.contains("touches submodules only (vendored)"), "{}", said.err);
+}
+
+#[test]
 fn where_no_mutant_is_possible_that_is_said() {
     let branch = rebate();
     branch.write("src/shop/price.py", &format!("# Prices.\n{PRICE}"));

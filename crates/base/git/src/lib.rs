@@ -12,6 +12,7 @@ mod private;
 mod pull_request;
 mod repo;
 mod shortened;
+mod submodules;
 mod workspace;
 
 pub use capture::{Base, Captured, SkipReason, Skipped, capture, longest_path};

@@ -57,7 +57,7 @@ pub async fn run(global: &Global, mut args: ProbeGapsArgs) -> Result<ExitCode, F
         Some((path, bytes)) => {
             Mutations { mutants: funnel::given_mutants(&ready, path, bytes)?, ..Mutations::default() }
         }
-        None => Mutations::of(&ready.task, &ready.tree.path)?,
+        None => Mutations::of(&ready.task, &ready.tree.path)?.with_submodules(&change.submodules),
     };
     let given_bytes = given.as_ref().map_or(&[][..], |(_, bytes)| bytes.as_slice());
     let run = session.start(&plan(&args, &change, given_bytes))?;

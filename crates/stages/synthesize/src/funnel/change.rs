@@ -17,6 +17,9 @@ use infradev_patch::{
 /// The id of a branch's task.
 const ID: &str = "change";
 
+/// The mode of a submodule.
+const SUBMODULE: u32 = 0o160000;
+
 /// Plugins of pytest that are not loaded although they are installed: they spread, order, repeat or measure tests, which is
 /// done here already.
 const NOT_LOADED: [&str; 16] = [
@@ -77,6 +80,8 @@ pub struct DraftedChange {
     pub head: String,
     /// Ids of single cases that were asked for; all cases where none.
     pub only: BTreeSet<String>,
+    /// Submodules that the change adds, removes or moves to another commit, by path: nothing of them is tried.
+    pub submodules: BTreeSet<String>,
     preload: Option<Vec<String>>,
     plugins: Option<Vec<String>>,
 }
@@ -93,6 +98,8 @@ pub enum ChangeError {
     AcrossSplit { base: String, why: PatchError },
     #[error("there is no change against {base}: {head} holds what it held where it left {base}")]
     NoChange { base: String, head: String },
+    #[error("the change against {base} touches submodules only ({paths}): nothing of them is tried")]
+    OnlySubmodules { base: String, paths: String },
     #[error("the change against {base} touches no test file")]
     NoTests { base: String },
     #[error("{given}: there is no such test file or folder in {repository}")]
@@ -154,7 +161,18 @@ impl DraftedChange {
             None => repo.diff_to_work_tree(base, &ask.repository, renames)?,
         };
         let unreadable = |why: String| ChangeError::Unreadable { base: ask.base.clone(), why };
-        let patch = Patch::parse(&diff).map_err(|error| unreadable(error.to_string()))?;
+        let mut patch = Patch::parse(&diff).map_err(|error| unreadable(error.to_string()))?;
+        let submodules = match &ask.head {
+            Some(_) => repo.changed_submodules(base, head)?,
+            None => repo.changed_submodules_of_work_tree(base, &ask.repository)?,
+        };
+        patch.files.retain(|file| !is_submodule(file));
+        let submodules: BTreeSet<String> =
+            submodules.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
+        if patch.files.is_empty() && !submodules.is_empty() {
+            let paths = submodules.into_iter().collect::<Vec<_>>().join(", ");
+            return Err(ChangeError::OnlySubmodules { base: ask.base.clone(), paths });
+        }
         if patch.files.is_empty() {
             let head = ask.head.clone().unwrap_or_else(|| "the work tree".to_string());
             return Err(ChangeError::NoChange { base: ask.base.clone(), head });
@@ -234,6 +252,7 @@ impl DraftedChange {
             base: base.to_string(),
             head: ask.head.as_ref().map_or_else(|| "work tree".to_string(), |_| head.to_string()),
             only,
+            submodules,
             preload: ask.preload.clone(),
             plugins: ask.plugins.clone(),
         })
@@ -258,6 +277,11 @@ impl DraftedChange {
         let suites = task.suites_digest();
         ReadyTask { task: task.into(), suites, ..ready }
     }
+}
+
+/// Whether what a patch tells of is a commit of another repository.
+fn is_submodule(file: &FilePatch) -> bool {
+    [file.old_mode, file.new_mode].into_iter().flatten().any(|mode| mode == SUBMODULE)
 }
 
 /// Paths that the change's tree holds.

@@ -1,7 +1,7 @@
 //! What is tried of a task: the mutants of its golden patch, and which of them it lists as equivalent. Read from base tree and
 //! task; nothing is run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use infradev_executor::{ChangedFile, GoldenChange};
@@ -42,6 +42,16 @@ impl Mutations {
         }
         let listed = listed(task, &files, &mutants)?;
         Ok(Mutations { mutants, passed_over, listed })
+    }
+
+    /// The same, with submodules that the change touches, by path, among what is passed over.
+    #[must_use]
+    pub fn with_submodules(mut self, paths: &BTreeSet<String>) -> Mutations {
+        let why = "a submodule: what it holds is another repository's";
+        self.passed_over
+            .extend(paths.iter().map(|path| PassedOver { file: path.clone(), why: why.to_string() }));
+        self.passed_over.sort_by(|one, other| one.file.cmp(&other.file));
+        self
     }
 }
 
