@@ -1,7 +1,11 @@
 //! What a change adds and what tests touch of it, on trees of a few lines.
 
+#[path = "contract/making.rs"]
+mod making;
 #[path = "contract/names.rs"]
 mod names;
+#[path = "contract/reached.rs"]
+mod reached;
 
 use std::collections::BTreeMap;
 
@@ -104,6 +108,7 @@ fn a_change_adds_names_of_every_kind() {
                     AddedKind::Name(kind) => kind.to_string(),
                     AddedKind::Parameter => "parameter".to_owned(),
                     AddedKind::Key => "key".to_owned(),
+                    AddedKind::Command => "sub-command".to_owned(),
                     AddedKind::Mark => "mark".to_owned(),
                     AddedKind::Argument => "argument".to_owned(),
                 };

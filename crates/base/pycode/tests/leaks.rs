@@ -6,6 +6,8 @@ use proptest::prelude::*;
 
 #[path = "leaks/algorithms.rs"]
 mod algorithms;
+#[path = "leaks/disguises.rs"]
+mod disguises;
 #[path = "leaks/messages.rs"]
 mod messages;
 #[path = "leaks/names.rs"]

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use infradev_model::NameKind;
 
-use super::outline::{Class, Function, Mark, Outline};
+use super::making::making;
+use super::outline::{Function, Mark, Outline, Word};
+use super::special;
 use super::tree::{Object, SourceTree};
 
 /// A name that golden has and base has not.
@@ -36,6 +38,8 @@ pub enum AddedKind {
     Parameter,
     /// A key of a dictionary.
     Key,
+    /// A sub-command of a command line.
+    Command,
     /// An attribute that is set on objects whose class is not known.
     Mark,
     /// An attribute of parsed arguments. Its object's name is the flag that gives it.
@@ -113,7 +117,8 @@ impl Comparison<'_> {
             let old = before.classes.get(name);
             // What a call makes a class of may have been another variable.
             if old.is_none() && !before.variables.contains_key(name) {
-                let signature = Some(class_signature(after, name, class));
+                let object = Object { file: self.file.to_owned(), name: name.clone() };
+                let signature = making(self.golden, &object);
                 self.push(name, NameKind::Class, class.line, signature, class.about.clone());
             }
             let last = name.rsplit('.').next().unwrap_or(name);
@@ -175,23 +180,35 @@ impl Comparison<'_> {
         }
         for (key, word) in &after.keys {
             if !before.keys.contains_key(key) && is_word(key) {
-                let gap = if word.within.is_empty() { "" } else { "." };
-                self.found.push(AddedName {
-                    name: format!("{}{gap}{}.{key}", self.module, word.within),
-                    word: key.clone(),
-                    kind: AddedKind::Key,
-                    object: Object { file: self.file.to_owned(), name: word.within.clone() },
-                    line: word.line,
-                    signature: None,
-                    about: None,
-                });
+                self.part(key, AddedKind::Key, word);
+            }
+        }
+        for (command, word) in &after.commands {
+            if !before.commands.contains_key(command) && is_word(command) {
+                self.part(command, AddedKind::Command, word);
             }
         }
     }
 
+    /// A string that is part of what it stands in.
+    fn part(&mut self, part: &str, kind: AddedKind, word: &Word) {
+        let gap = if word.within.is_empty() { "" } else { "." };
+        self.found.push(AddedName {
+            name: format!("{}{gap}{}.{part}", self.module, word.within),
+            word: part.to_owned(),
+            kind,
+            object: Object { file: self.file.to_owned(), name: word.within.clone() },
+            line: word.line,
+            signature: None,
+            about: None,
+        });
+    }
+
     fn function(&mut self, name: &str, function: &Function) {
         let last = name.rsplit('.').next().unwrap_or(name);
-        if last.starts_with("__") && last.ends_with("__") {
+        // Special methods are no names of an interface, but for those that syntax calls.
+        let is_called = name.contains('.') && special::is_special(last);
+        if last.starts_with("__") && last.ends_with("__") && !is_called {
             return;
         }
         // What was an attribute may be a property now: nothing new to whoever reads it.
@@ -282,25 +299,6 @@ fn environment(tree: &SourceTree<'_>, module: &str, outline: &Outline) -> BTreeM
         }
     }
     found
-}
-
-/// How an object of a class is made.
-pub(crate) fn class_signature(outline: &Outline, name: &str, class: &Class) -> String {
-    if let Some(init) = outline.functions.get(&format!("{name}.__init__")) {
-        return init.signature.split(" -> ").next().unwrap_or_default().to_owned();
-    }
-    if !class.is_record {
-        return "()".to_owned();
-    }
-    let fields = class.fields.iter().filter_map(|field| {
-        let variable = class.variables.get(field)?;
-        Some(match (&variable.declared, variable.optional) {
-            (Some(declared), _) => format!("{field}: {declared}"),
-            (None, true) => format!("{field}=..."),
-            (None, false) => field.clone(),
-        })
-    });
-    format!("({})", fields.collect::<Vec<_>>().join(", "))
 }
 
 fn is_word(key: &str) -> bool {

@@ -18,6 +18,11 @@ pub(super) enum Source<'a> {
 pub(super) struct Bindings<'a> {
     pub assigned: Vec<(&'a Expr, Source<'a>)>,
     pub functions: Vec<&'a StmtFunctionDef>,
+    /// The names that `with` binds.
+    pub entered: Vec<&'a str>,
+    /// The names that bodies of classes bind: attributes of `self`.
+    pub fields: Vec<(&'a str, Source<'a>)>,
+    in_class: bool,
 }
 
 impl<'a> Bindings<'a> {
@@ -26,7 +31,14 @@ impl<'a> Bindings<'a> {
             Expr::Tuple(tuple) => self.unpacked(&tuple.elts, source),
             Expr::List(list) => self.unpacked(&list.elts, source),
             Expr::Starred(starred) => self.targets(&starred.value, source),
-            _ => self.assigned.push((target, source)),
+            _ => {
+                if let Expr::Name(name) = target
+                    && self.in_class
+                {
+                    self.fields.push((name.id.as_str(), source));
+                }
+                self.assigned.push((target, source));
+            }
         }
     }
 
@@ -54,7 +66,10 @@ impl<'a> Visitor<'a> for Bindings<'a> {
         match statement {
             Stmt::FunctionDef(function) => return self.functions.push(function),
             Stmt::ClassDef(class) => {
-                return self.visit_body(&class.body);
+                let around = std::mem::replace(&mut self.in_class, true);
+                self.visit_body(&class.body);
+                self.in_class = around;
+                return;
             }
             Stmt::Assign(assign) => {
                 assign.targets.iter().for_each(|target| self.targets(target, Source::Whole(&assign.value)));
@@ -68,6 +83,7 @@ impl<'a> Visitor<'a> for Bindings<'a> {
             Stmt::With(s) => {
                 for item in &s.items {
                     if let Some(target) = &item.optional_vars {
+                        self.entered.extend(target.as_name_expr().map(|name| name.id.as_str()));
                         self.targets(target, Source::Part(&item.context_expr));
                     }
                 }

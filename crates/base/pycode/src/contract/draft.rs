@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use infradev_model::{ContractName, NameKind};
 
-use super::added::{AddedKind, class_signature};
+use super::added::AddedKind;
 use super::interface::{Interface, TouchedAt};
+use super::making::making;
 use super::tree::Object;
 
 /// An entry of the draft.
@@ -53,6 +54,7 @@ impl Interface<'_> {
                 }
                 AddedKind::Parameter => self.add_to_owner(&mut drafted, &touched, "parameter"),
                 AddedKind::Key => self.add_to_owner(&mut drafted, &touched, "key"),
+                AddedKind::Command => self.add_to_owner(&mut drafted, &touched, "sub-command"),
             }
         }
         // Modules of which nothing is touched by name are entries of their own.
@@ -81,8 +83,8 @@ impl Interface<'_> {
                 let kind = if last.is_some() { NameKind::Method } else { NameKind::Function };
                 break (kind, Some(function.signature.clone()));
             }
-            if let Some(class) = outline.classes.get(name) {
-                break (NameKind::Class, Some(class_signature(&outline, name, class)));
+            if outline.classes.contains_key(name) {
+                break (NameKind::Class, making(self.golden, &object));
             }
             let held = match last {
                 Some((class, name)) => outline.classes.get(class).and_then(|c| c.variables.get(name)),

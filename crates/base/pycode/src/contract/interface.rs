@@ -2,7 +2,8 @@
 
 use infradev_model::{Contract, ContractFinding, ContractName, ContractRule, NameKind, TouchedName};
 
-use super::added::{AddedKind, AddedName, class_signature};
+use super::added::{AddedKind, AddedName};
+use super::making::making;
 use super::outline::words_of;
 use super::signature::{difference, parse_signature};
 use super::touched::Touched;
@@ -51,7 +52,7 @@ impl TouchedAt {
             AddedKind::Name(kind) => Some(kind),
             AddedKind::Mark => Some(NameKind::Attribute),
             AddedKind::Argument => Some(NameKind::Setting),
-            AddedKind::Parameter | AddedKind::Key => None,
+            AddedKind::Parameter | AddedKind::Key | AddedKind::Command => None,
         };
         TouchedName { name: self.name.name.clone(), kind, file: self.file.clone(), line: self.line as u32 }
     }
@@ -113,6 +114,9 @@ impl Interface<'_> {
                 AddedKind::Key => {
                     format!("the key \"{}\" of `{}`", name.word, name.owner().unwrap_or_default())
                 }
+                AddedKind::Command => {
+                    format!("the sub-command \"{}\" of `{}`", name.word, name.owner().unwrap_or_default())
+                }
                 AddedKind::Mark => format!("the attribute `{}`", name.name),
                 AddedKind::Argument => {
                     format!("the attribute `{}` of parsed arguments, by `{}`,", name.word, name.object.name)
@@ -136,12 +140,14 @@ impl Interface<'_> {
         let below = format!("{}.", name.name);
         let says = |listed: &ContractName| {
             let texts = [listed.signature.as_deref().unwrap_or_default(), &listed.about];
-            texts.iter().any(|text| words_of(text).contains(word))
+            let is_told = |text: &&str| words_of(text).contains(word) || stands_in(text, word);
+            texts.iter().any(is_told)
         };
         contract.names.iter().any(|listed| match name.kind {
             AddedKind::Name(NameKind::Module) => listed.name == name.name || listed.name.starts_with(&below),
             AddedKind::Name(NameKind::Flag | NameKind::Variable)
             | AddedKind::Key
+            | AddedKind::Command
             | AddedKind::Mark
             | AddedKind::Argument => listed.word() == word || says(listed),
             AddedKind::Name(_) if !name.object.name.contains('.') => listed.name == name.name,
@@ -191,13 +197,8 @@ impl Interface<'_> {
         if let Some(function) = outline.functions.get(&object.name) {
             return difference(&parameters, &function.parameters);
         }
-        let class = outline.classes.get(&object.name)?;
-        let made = outline.functions.contains_key(&format!("{}.__init__", object.name)) || class.is_record;
-        // What a base class takes is not looked for.
-        if !made && !class.bases.is_empty() {
-            return None;
-        }
-        difference(&parameters, &parse_signature(&class_signature(&outline, &object.name, class))?)
+        outline.classes.get(&object.name)?;
+        difference(&parameters, &parse_signature(&making(self.golden, &object)?)?)
     }
 
     /// Where something uses a listed name: a test or judge, or (at line 0) a signature of another listed name.
@@ -258,4 +259,13 @@ impl Interface<'_> {
             outline.classes.get(&object.name).into_iter().flat_map(|class| class.variables.keys());
         methods.chain(variables.map(String::as_str)).filter(is_public).map(str::to_owned).collect()
     }
+}
+
+/// Whether a word with hyphens stands in a text: `drain-now`.
+fn stands_in(text: &str, word: &str) -> bool {
+    let goes_on = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+    word.contains('-')
+        && text
+            .match_indices(word)
+            .any(|(at, _)| !text[..at].ends_with(goes_on) && !text[at + word.len()..].starts_with(goes_on))
 }

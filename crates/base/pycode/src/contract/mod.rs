@@ -1,6 +1,7 @@
 //! The interface contract: the names that a change adds, those of them that tests touch, and whether what an agent
 //! reads states these and gives away nothing else.
 
+mod accesses;
 mod added;
 mod attributes;
 mod bindings;
@@ -8,13 +9,16 @@ mod defaults;
 mod draft;
 mod embedded;
 mod interface;
+mod lazy;
 mod leaks;
 mod made;
+mod making;
 mod marks;
 mod outline;
 mod reflected;
 mod signature;
 mod slots;
+mod special;
 mod top_level;
 mod touched;
 mod touching;

@@ -9,6 +9,7 @@ use ruff_python_ast::{Expr, Parameters, Stmt, StmtClassDef, StmtFunctionDef};
 use ruff_text_size::Ranged;
 
 use super::defaults::{default_text, parameter_text};
+use super::lazy::read_lazy;
 use super::made::made_class;
 use super::marks::{SetOn, read_marks, set_by_call, set_by_statement};
 use super::slots::slots;
@@ -115,6 +116,8 @@ pub struct Outline {
     pub constants: BTreeMap<String, String>,
     /// Keys of dictionaries that are written as strings or as keywords, and of `TypedDict` classes.
     pub keys: BTreeMap<String, Word>,
+    /// Sub-commands of a command line.
+    pub commands: BTreeMap<String, Word>,
     /// Attributes of parsed arguments, by `dest` or by the flag's name; with the flag in the place of what is around it.
     pub arguments: BTreeMap<String, Word>,
     /// Attributes that are set on other objects than the one that a method is bound to, of classes that are not known.
@@ -144,6 +147,7 @@ impl Outline {
             }
         });
         read_top_level(module, &mut outline);
+        read_lazy(module, &mut outline);
         read_words(module, &mut outline);
         read_marks(module, &mut outline);
         outline
@@ -201,7 +205,7 @@ pub(crate) fn read_parameters(
     }
     match &parameters.vararg {
         Some(vararg) => {
-            let text = format!("*{}", one_line(module.text(&**vararg)));
+            let text = starred("*", module, vararg);
             texts.push(push(&vararg.name, text, true, &mut read));
         }
         None if !parameters.kwonlyargs.is_empty() => texts.push("*".to_owned()),
@@ -212,10 +216,16 @@ pub(crate) fn read_parameters(
         texts.push(push(parameter.name(), text, parameter.default.is_some(), &mut read));
     }
     if let Some(kwarg) = &parameters.kwarg {
-        let text = format!("**{}", one_line(module.text(&**kwarg)));
+        let text = starred("**", module, kwarg);
         texts.push(push(&kwarg.name, text, true, &mut read));
     }
     (read, texts.join(", "))
+}
+
+/// A parameter that takes what is left; the stars may be part of its range.
+fn starred(stars: &str, module: &Module, parameter: &ruff_python_ast::Parameter) -> String {
+    let text = one_line(module.text(parameter));
+    format!("{stars}{}", text.trim_start_matches(['*', ' ']))
 }
 
 fn read_class(module: &Module, class: &StmtClassDef) -> Class {

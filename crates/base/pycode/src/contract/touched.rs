@@ -1,9 +1,9 @@
 //! What a test or an observer touches: imports, attributes, keyword arguments, strings.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ruff_python_ast::visitor::{self, Visitor};
-use ruff_python_ast::{Expr, ExprCall, ExprContext, Stmt};
+use ruff_python_ast::{Expr, ExprCall, ExprContext, Parameter, Stmt};
 use ruff_text_size::Ranged;
 
 use super::embedded::code_in;
@@ -47,15 +47,37 @@ impl Touched {
         let mut found = Finder {
             module,
             names: BTreeMap::new(),
+            stars: Vec::new(),
+            loaded: BTreeMap::new(),
+            bound: BTreeSet::new(),
             touched: Touched { file: module.path().to_owned(), ..Touched::default() },
         };
         found.visit_body(module.body());
-        // Names are bound inside functions, too, in any order: what they reach is looked for once all are known.
-        let typed = typed_attributes(module, &found.names);
-        let mut reached = Reached { module, names: found.names, touched: found.touched };
-        reached.visit_body(module.body());
-        reached.touched.add(typed);
-        reached.touched
+        let Finder { names, stars, mut loaded, bound, mut touched, .. } = found;
+        // What the file binds nowhere may be what any `import *` binds.
+        loaded.retain(|name, _| !names.contains_key(name) && !bound.contains(name));
+        let mut readings = Vec::new();
+        for star in stars.iter().filter(|star| !star.starts_with('.')) {
+            let mut starred = names.clone();
+            for (name, line) in &loaded {
+                let path = format!("{star}.{name}");
+                note(&mut touched.imports, &path, *line);
+                starred.insert(name.clone(), path);
+            }
+            readings.push(starred);
+        }
+        if readings.is_empty() {
+            readings.push(names);
+        }
+        for names in readings {
+            // Names are bound inside functions, too, in any order: what they reach is looked for once all are known.
+            let typed = typed_attributes(module, &names);
+            let mut reached = Reached { module, names, touched };
+            reached.visit_body(module.body());
+            touched = reached.touched;
+            touched.add(typed);
+        }
+        touched
     }
 
     fn add(&mut self, typed: Typed) {
@@ -136,6 +158,12 @@ struct Finder<'m> {
     module: &'m Module,
     /// Local names of what is imported.
     names: BTreeMap<String, String>,
+    /// Modules of which everything is imported.
+    stars: Vec<String>,
+    /// Names that are read, with the first line that does.
+    loaded: BTreeMap<String, usize>,
+    /// Names that the file binds by other ways than imports.
+    bound: BTreeSet<String>,
     touched: Touched,
 }
 
@@ -162,14 +190,32 @@ impl<'a> Visitor<'a> for Finder<'_> {
                 }
             }
             Stmt::Expr(e) if e.value.is_string_literal_expr() => return,
+            Stmt::FunctionDef(function) => {
+                self.bound.insert(function.name.to_string());
+            }
+            Stmt::ClassDef(class) => {
+                self.bound.insert(class.name.to_string());
+            }
             _ => {}
         }
-        add_imports(statement, &mut self.names, &mut Vec::new());
+        add_imports(statement, &mut self.names, &mut self.stars);
         visitor::walk_stmt(self, statement);
+    }
+
+    fn visit_parameter(&mut self, parameter: &'a Parameter) {
+        self.bound.insert(parameter.name.to_string());
+        visitor::walk_parameter(self, parameter);
     }
 
     fn visit_expr(&mut self, expr: &'a Expr) {
         match expr {
+            Expr::Name(name) if name.ctx == ExprContext::Load => {
+                let line = self.line(name);
+                note(&mut self.loaded, &name.id, line);
+            }
+            Expr::Name(name) => {
+                self.bound.insert(name.id.to_string());
+            }
             Expr::Attribute(attribute) => {
                 let line = self.line(&attribute.attr);
                 let map = match attribute.ctx {

@@ -6,6 +6,7 @@ use infradev_model::NameKind;
 
 use super::added::{AddedKind, AddedName};
 use super::interface::{Interface, TouchedAt};
+use super::special;
 use super::touched::Touched;
 use super::tree::Object;
 
@@ -85,7 +86,9 @@ impl Interface<'_> {
                 strings.find(|(text, _)| *text == word || text.starts_with(&set)).map(|(_, line)| own(line))
             }
             AddedKind::Name(NameKind::Variable) => test.strings.get(word).map(own),
-            AddedKind::Key => test.strings.get(word).filter(|_| is_word_of_its_own()).map(own),
+            AddedKind::Key | AddedKind::Command => {
+                test.strings.get(word).filter(|_| is_word_of_its_own()).map(own)
+            }
             AddedKind::Parameter => self
                 .called(test, &name.object, word)
                 .or_else(|| test.keywords.get(word).filter(|_| is_word_of_its_own()).map(own)),
@@ -96,6 +99,11 @@ impl Interface<'_> {
                 let found = seen_as_attribute(test, word).or(set.copied());
                 found.filter(|_| is_word_of_its_own()).map(|line| own(&line))
             }
+            // Of any class that has one: only where the test shows the class.
+            AddedKind::Name(NameKind::Method) if special::is_special(word) => self
+                .imported(test, &name.object)
+                .or_else(|| self.spelled_out(test, &name.object))
+                .or_else(|| self.accessed(test, &name.object, word)),
             AddedKind::Name(kind) => {
                 let owner = name
                     .object

@@ -61,6 +61,12 @@ impl<'a> SourceTree<'a> {
         self.resolve_within(name, LONGEST_CHAIN)
     }
 
+    /// What a dotted name means in the code of a file.
+    pub fn meant(&self, file: &str, name: &str) -> Option<Object> {
+        let parts: Vec<&str> = name.split('.').collect();
+        self.within(file, &parts, LONGEST_CHAIN)
+    }
+
     fn resolve_within(&self, name: &str, chain: usize) -> Option<Object> {
         let parts: Vec<&str> = name.split('.').collect();
         let chain = chain.checked_sub(1)?;

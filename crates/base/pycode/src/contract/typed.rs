@@ -1,14 +1,14 @@
 //! Attributes of objects whose class a test shows: made by a call of what it imports, under a name or an attribute
 //! that is bound to nothing else; and of objects that are reached from such ones, whose class is not known.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use ruff_python_ast::visitor::{self, Visitor};
+use ruff_python_ast::visitor::Visitor;
 use ruff_python_ast::{Expr, Parameters, Stmt, StmtFunctionDef};
-use ruff_text_size::Ranged;
 
+use super::accesses::Accesses;
 use super::bindings::{Bindings, Source};
-use super::reflected::{Spelled, literal, module_of, spelled, value_of};
+use super::reflected::{literal, module_of, value_of};
 use crate::definitions::dotted;
 use crate::module::Module;
 
@@ -34,7 +34,7 @@ const HANDED_ON: [&str; 12] = [
 
 /// What an expression is known to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Known {
+pub(super) enum Known {
     /// The result of calling what has this absolute dotted name.
     Made(String),
     /// Reached from an object that calling this made: an element, an attribute, what a method or `with` gives.
@@ -74,6 +74,7 @@ pub(crate) fn typed_attributes(module: &Module, names: &BTreeMap<String, String>
         names,
         fixtures: HashMap::new(),
         attributes: HashMap::new(),
+        entered: HashSet::new(),
         found: Typed::default(),
     };
     // Twice: what one function keeps under an attribute, another reads, in any order.
@@ -84,17 +85,19 @@ pub(crate) fn typed_attributes(module: &Module, names: &BTreeMap<String, String>
     reader.found
 }
 
-struct Reader<'m> {
-    module: &'m Module,
+pub(super) struct Reader<'m> {
+    pub(super) module: &'m Module,
     names: &'m BTreeMap<String, String>,
     /// What functions of the file return: pytest passes a fixture's result under its name.
     fixtures: HashMap<String, Known>,
     /// What dotted expressions are bound to, in all of the file.
     attributes: HashMap<String, Known>,
-    found: Typed,
+    /// Names that `with` binds: most often to the object itself.
+    entered: HashSet<String>,
+    pub(super) found: Typed,
 }
 
-type Bound = HashMap<String, Known>;
+pub(super) type Bound = HashMap<String, Known>;
 
 fn bind(bound: &mut Bound, name: String, known: Option<Known>) {
     let known = known.unwrap_or(Known::Unclear);
@@ -120,6 +123,7 @@ impl Reader<'_> {
         let mut bindings = Bindings::default();
         bindings.visit_body(body);
         let mut own = Bound::new();
+        self.entered.extend(bindings.entered.iter().map(|name| (*name).to_owned()));
         for (target, value) in &bindings.assigned {
             let known = self.source(*value, &bound);
             match target {
@@ -135,7 +139,11 @@ impl Reader<'_> {
                 _ => {}
             }
         }
-        let mut accesses = Accesses { reader: self, bound: &bound };
+        for (name, value) in &bindings.fields {
+            let known = self.source(*value, &bound);
+            bind(&mut self.attributes, format!("self.{name}"), known);
+        }
+        let mut accesses = Accesses::of(self, &bound);
         accesses.visit_body(body);
         for function in bindings.functions {
             self.scope(&function.body, Some(&function.parameters), &bound);
@@ -150,6 +158,9 @@ impl Reader<'_> {
                     }
                 }
                 if let Some(known) = self.known(value, &inner) {
+                    if bindings.entered.iter().any(|name| dotted(value) == [*name]) {
+                        self.entered.insert(function.name.to_string());
+                    }
                     self.fixtures.insert(function.name.to_string(), known);
                 }
             }
@@ -192,7 +203,7 @@ impl Reader<'_> {
     }
 
     /// The absolute dotted name of what an expression is: through imports, other names of it, and strings.
-    fn absolute(&self, expr: &Expr, bound: &Bound) -> Option<String> {
+    pub(super) fn absolute(&self, expr: &Expr, bound: &Bound) -> Option<String> {
         let imported = |name: &str| self.names.get(name).filter(|target| !target.starts_with('.')).cloned();
         match expr {
             Expr::Name(name) => match bound.get(name.id.as_str()) {
@@ -208,6 +219,10 @@ impl Reader<'_> {
                 let kept = self.path(expr, bound).and_then(|path| self.attributes.get(&path));
                 match kept {
                     Some(Known::Named(path)) => Some(path.clone()),
+                    Some(Known::Alias(path)) => {
+                        let (first, rest) = path.split_once('.')?;
+                        imported(first).map(|first| format!("{first}.{rest}"))
+                    }
                     Some(_) => None,
                     None => Some(format!("{}.{}", self.absolute(&attribute.value, bound)?, attribute.attr)),
                 }
@@ -234,7 +249,7 @@ impl Reader<'_> {
         }
     }
 
-    fn known(&self, expr: &Expr, bound: &Bound) -> Option<Known> {
+    pub(super) fn known(&self, expr: &Expr, bound: &Bound) -> Option<Known> {
         match expr {
             Expr::Name(name) => {
                 let known = bound.get(name.id.as_str()).cloned();
@@ -292,97 +307,36 @@ impl Reader<'_> {
         }
     }
 
+    /// What was called to make an object; one that `with` binds is taken for the object that is entered.
+    pub(super) fn maker(&self, expr: &Expr, bound: &Bound) -> Option<String> {
+        match self.known(expr, bound)? {
+            Known::Made(by) => Some(by),
+            Known::Within(by) => {
+                let is_entered = match expr {
+                    Expr::Name(name) => self.entered.contains(name.id.as_str()),
+                    _ => false,
+                };
+                is_entered.then_some(by)
+            }
+            Known::Alias(_) | Known::Named(_) | Known::Unclear => None,
+        }
+    }
+
     /// Whether a dotted expression begins with another name of something absolute.
     fn is_named(&self, expr: &Expr, bound: &Bound) -> bool {
         dotted(expr).first().is_some_and(|first| matches!(bound.get(*first), Some(Known::Named(_))))
     }
 }
 
-/// What a function returns, where all that it does in the end is to return it.
+/// What a function returns or yields, where that is all that it does in the end: of a fixture also inside of its `with`.
 fn returned(function: &StmtFunctionDef) -> Option<&Expr> {
-    match function.body.last()? {
+    let mut last = function.body.last()?;
+    while let Stmt::With(with) = last {
+        last = with.body.last()?;
+    }
+    match last {
         Stmt::Return(returned) => returned.value.as_deref(),
+        Stmt::Expr(e) => e.value.as_yield_expr()?.value.as_deref(),
         _ => None,
     }
-}
-
-struct Accesses<'r, 'm> {
-    reader: &'r mut Reader<'m>,
-    bound: &'r Bound,
-}
-
-impl Accesses<'_, '_> {
-    /// Notes a name of what an expression is, as it is known.
-    fn access(&mut self, object: &Expr, name: &str, line: usize) -> bool {
-        if let Some(path) = self.reader.absolute(object, self.bound) {
-            // All on the way are touched as well.
-            for (at, _) in name.match_indices('.').chain([(name.len(), "")]) {
-                note(&mut self.reader.found.named, &format!("{path}.{}", &name[..at]), line);
-            }
-            return true;
-        }
-        let known = self.reader.known(object, self.bound);
-        let found = &mut self.reader.found;
-        let (map, by) = match known {
-            Some(Known::Made(by)) => (&mut found.made, by),
-            Some(Known::Within(by)) => (&mut found.within, by),
-            _ => return false,
-        };
-        let (first, rest) = name.split_once('.').unwrap_or((name, ""));
-        map.entry((by.clone(), first.to_owned())).or_insert(line);
-        for name in rest.split('.').filter(|name| !name.is_empty()) {
-            found.within.entry((by.clone(), name.to_owned())).or_insert(line);
-        }
-        true
-    }
-
-    fn spelled(&mut self, spelled: &Spelled<'_>, line: usize) {
-        if spelled.object.is_some_and(|object| self.access(object, spelled.path, line)) {
-            return;
-        }
-        let found = &mut self.reader.found;
-        let map = if spelled.sets { &mut found.own } else { &mut found.spelled };
-        spelled.path.split('.').for_each(|name| note(map, name, line));
-    }
-}
-
-impl<'a> Visitor<'a> for Accesses<'_, '_> {
-    fn visit_stmt(&mut self, statement: &'a Stmt) {
-        let Stmt::FunctionDef(function) = statement else { return visitor::walk_stmt(self, statement) };
-        function.decorator_list.iter().for_each(|decorator| self.visit_decorator(decorator));
-        function.parameters.iter().filter_map(|p| p.default()).for_each(|default| self.visit_expr(default));
-    }
-
-    fn visit_expr(&mut self, expr: &'a Expr) {
-        let line = |at: usize| self.reader.module.line_column(at).0;
-        match expr {
-            Expr::Attribute(attribute) => {
-                let line = line(attribute.attr.start().to_usize());
-                self.access(&attribute.value, &attribute.attr, line);
-            }
-            Expr::Call(_) | Expr::Subscript(_) | Expr::Compare(_) => {
-                let line = line(expr.start().to_usize());
-                for spelled in spelled(expr) {
-                    self.spelled(&spelled, line);
-                }
-                if let Some(path) = self.reader.absolute(expr, self.bound) {
-                    note(&mut self.reader.found.named, &path, line);
-                }
-                if let Expr::Call(call) = expr
-                    && let Some(callee) = self.reader.absolute(&call.func, self.bound)
-                {
-                    for name in call.arguments.keywords.iter().filter_map(|keyword| keyword.arg.as_ref()) {
-                        let call = (callee.clone(), name.to_string());
-                        self.reader.found.calls.entry(call).or_insert(line);
-                    }
-                }
-            }
-            _ => {}
-        }
-        visitor::walk_expr(self, expr);
-    }
-}
-
-fn note(map: &mut BTreeMap<String, usize>, name: &str, line: usize) {
-    map.entry(name.to_owned()).or_insert(line);
 }

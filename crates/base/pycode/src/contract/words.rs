@@ -154,6 +154,14 @@ impl Words<'_, '_> {
         let is_attributes = method.is_some_and(|method| names_of(&method.value).is_some());
         if name == Some("add_argument") {
             self.argument(call);
+        } else if name == Some("add_parser") {
+            self.command(call);
+        } else if name == Some("add_subparsers") {
+            let dest = call.arguments.find_keyword("dest").and_then(|dest| self.word(&dest.value));
+            if let Some((attribute, word)) = dest {
+                let given = Word { within: "add_subparsers".to_owned(), ..word };
+                self.outline.arguments.entry(attribute).or_insert(given);
+            }
         } else if environment {
             let first = call.arguments.args.first();
             let first = first.or_else(|| call.arguments.find_keyword("key").map(|keyword| &keyword.value));
@@ -166,6 +174,20 @@ impl Words<'_, '_> {
                 let word = self.word_at(key.start().to_usize());
                 self.outline.keys.entry(key.to_string()).or_insert(word);
             }
+        }
+    }
+
+    /// A sub-command and its other names.
+    fn command(&mut self, call: &ExprCall) {
+        let aliases = call.arguments.find_keyword("aliases").map(|keyword| match &keyword.value {
+            Expr::List(list) => &list.elts[..],
+            Expr::Tuple(tuple) => &tuple.elts[..],
+            _ => &[],
+        });
+        let names = call.arguments.args.iter().take(1).chain(aliases.unwrap_or_default());
+        let words: Vec<(String, Word)> = names.filter_map(|name| self.word(name)).collect();
+        for (text, word) in words {
+            self.outline.commands.entry(text).or_insert(word);
         }
     }
 

@@ -44,7 +44,7 @@ fn asked<T>(code: &str, test: &str, ask: impl FnOnce(&Interface<'_>) -> T) -> T 
     })
 }
 
-fn drafted(code: &str, test: &str) -> String {
+pub(super) fn drafted(code: &str, test: &str) -> String {
     let shown = |DraftedName { listed, golden_says, .. }: &DraftedName| {
         let says = golden_says.as_ref().map_or(String::new(), |says| format!("  # {says}"));
         let (signature, about) = (listed.signature.as_deref().unwrap_or_default(), &listed.about);
@@ -53,7 +53,7 @@ fn drafted(code: &str, test: &str) -> String {
     asked(code, test, |interface| interface.draft().iter().map(shown).collect::<Vec<_>>().join("\n"))
 }
 
-fn found(code: &str, test: &str, contract: &str) -> Vec<String> {
+pub(super) fn found(code: &str, test: &str, contract: &str) -> Vec<String> {
     let text = format!("schema = 1\n{contract}");
     let contract = Contract::parse("contract.toml", text.as_bytes()).expect("a contract");
     asked(code, test, |interface| {

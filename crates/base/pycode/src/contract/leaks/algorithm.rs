@@ -343,7 +343,7 @@ fn joins(between: &str) -> bool {
 }
 
 /// Runs of letters and digits, divided where small letters go over into a capital one.
-fn pieces(text: &str) -> Vec<Range<usize>> {
+pub(super) fn pieces(text: &str) -> Vec<Range<usize>> {
     let letters: Vec<(usize, char)> = text.char_indices().chain([(text.len(), ' ')]).collect();
     let mut pieces = Vec::new();
     let mut begin: Option<usize> = None;

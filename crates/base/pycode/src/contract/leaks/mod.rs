@@ -6,8 +6,12 @@ mod allowed;
 mod bound;
 mod calls;
 mod catalogue;
+mod conditions;
+mod encoded;
 mod interface;
+mod lookalikes;
 mod messages;
+mod names;
 mod number;
 mod pattern;
 mod prose;
@@ -21,12 +25,13 @@ mod statement;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
-use infradev_model::{Contract, ContractFinding, ContractRule, GoldenLine, NameKind};
+use infradev_model::{Contract, ContractFinding, ContractRule, GoldenLine};
 
 pub use self::allowed::{Sifted, without_allowed};
 pub use self::prose::PROSE;
 
 use self::algorithm::{Algorithms, Golden};
+use self::names::Names;
 use self::number::Number;
 use self::prose::Prose;
 use self::secrets::{SHORTEST_RUN, Secrets, Source};
@@ -61,7 +66,7 @@ pub struct Leaks {
     statements: Vec<Statement>,
     numbers: BTreeMap<Number, (String, GoldenLine)>,
     messages: BTreeMap<String, GoldenLine>,
-    names: BTreeMap<String, GoldenLine>,
+    names: Names,
     /// Those names that are a function's own and nothing else.
     locals: HashSet<String>,
     prose: Prose,
@@ -129,16 +134,8 @@ impl Leaks {
         }
         let known: Vec<&str> =
             texts.base.iter().map(|(_, text)| text.as_str()).chain(texts.tests.iter().copied()).collect();
-        let Secrets {
-            mut runs,
-            statements,
-            mut numbers,
-            mut messages,
-            mut names,
-            locals,
-            interface,
-            passages,
-        } = secrets;
+        let Secrets { mut runs, statements, mut numbers, mut messages, names, locals, interface, passages } =
+            secrets;
         let prose = Prose::of(&passages, &known);
         let golden = Golden { base: texts.base, golden: texts.golden, passages: &passages };
         let listed = texts.contract.names.iter().map(|listed| listed.name.as_str());
@@ -172,8 +169,9 @@ impl Leaks {
         let has_word = |name: &str| words.contains(name) || (texts.base_has_word)(name);
         let locals: HashSet<String> =
             locals.into_iter().filter(|name| !interface.contains(name) && !has_word(name)).collect();
-        let public = public_words(texts.contract, &locals);
-        names.retain(|name, _| !has_word(name) && !public.contains(name.as_str()));
+        let public = names::public_words(texts.contract, &locals);
+        let known_words = names::Known { words: &words, public: &public, base_has_word: texts.base_has_word };
+        let names = Names::of(names, &known_words);
         Leaks { runs, statements, numbers, messages, names, locals, prose, algorithms, known: streams }
     }
 
@@ -209,7 +207,7 @@ impl Leaks {
     fn hits_as_read(&self, text: &str) -> Vec<Hit> {
         let mut hits = self.code(text);
         hits.extend(self.constants(text));
-        hits.extend(self.private_names(text));
+        hits.extend(self.names.find(text));
         hits.extend(self.prose.find(text).into_iter().map(|(range, count, golden)| {
             let is = format!("{count} words of golden's comments or docstrings stand here in a row");
             Hit::new(text, range, ContractRule::Prose, is, golden)
@@ -320,37 +318,6 @@ impl Leaks {
         });
         numbers.chain(messages).collect()
     }
-
-    /// Names: compound ones anywhere, others where they make up a span of code by themselves.
-    fn private_names(&self, text: &str) -> Vec<Hit> {
-        let is_code =
-            |range: &Range<usize>| text[..range.start].ends_with('`') && text[range.end..].starts_with('`');
-        spelling::tokens(text, Text::Prose)
-            .into_iter()
-            .filter_map(|token| {
-                let golden = self.names.get(&token.text)?;
-                let range = token.range;
-                let is_told = is_compound(&token.text) || is_code(&range);
-                (is_told && !goes_on(text, &range)).then(|| {
-                    let is = "a name that golden chose stands here".to_owned();
-                    Hit::new(text, range, ContractRule::PrivateName, is, golden)
-                })
-            })
-            .collect()
-    }
-}
-
-/// Words that the contract tells, golden's local names apart: no interface has those.
-fn public_words<'a>(contract: &'a Contract, locals: &HashSet<String>) -> HashSet<&'a str> {
-    let mut public: HashSet<&str> = HashSet::new();
-    for listed in &contract.names {
-        public.extend(words_of(&listed.name));
-        if listed.kind != NameKind::Module {
-            let signature = words_of(listed.signature.as_deref().unwrap_or_default());
-            public.extend(signature.into_iter().filter(|word| !locals.contains(*word)));
-        }
-    }
-    public
 }
 
 /// Tokens without keywords of arguments and what else is to be left out, with the place of each.
@@ -380,17 +347,4 @@ fn closed(text: &str, range: Range<usize>) -> &str {
     let open = passage.matches('(').count().saturating_sub(passage.matches(')').count());
     let closing = text[range.end..].bytes().take(open).take_while(|byte| *byte == b')').count();
     &text[range.start..range.end + closing]
-}
-
-/// Whether a word is but a part of one whose underscores Markdown escapes: `_limit` in `rate\_limit`.
-fn goes_on(text: &str, word: &Range<usize>) -> bool {
-    let before = text[..word.start].strip_suffix('\\').filter(|_| text[word.start..].starts_with('_'));
-    before.is_some_and(|before| before.ends_with(|c: char| c.is_alphanumeric() || c == '_'))
-        || text[word.end..].starts_with("\\_")
-}
-
-/// Whether a word can't be one of plain English: `by_expert`, `PrefixNode`.
-fn is_compound(word: &str) -> bool {
-    let inner = word.trim_matches('_');
-    inner.contains('_') || inner.len() < word.len() || inner.chars().filter(|c| c.is_uppercase()).count() > 1
 }

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use infradev_model::shown_parts;
 
+use super::encoded;
 use super::signs::{self, Sign};
 
 /// A text read in one way, and where in the text each byte of that comes from.
@@ -33,7 +34,8 @@ impl Reading {
     }
 }
 
-/// The ways to read a text: as it stands there, then as it is shown, as that is meant, and without emphasis.
+/// The ways to read a text: as it stands there, then as it is shown, as that is meant, and without emphasis; and what its words hold
+/// in another coding.
 pub(super) fn readings(text: &str) -> Vec<Reading> {
     let as_it_is: Vec<Sign> = signs_of(text, 0..text.len()).collect();
     let shown: Vec<Sign> = shown_parts(text).into_iter().flat_map(|part| signs_of(text, part)).collect();
@@ -45,6 +47,10 @@ pub(super) fn readings(text: &str) -> Vec<Reading> {
         Reading::of(&signs::numbers(&meant)),
         Reading::of(&signs::numbers(&bare)),
     ];
+    readings.extend(encoded::held(text).into_iter().map(|(place, held)| {
+        let signs: Vec<Sign> = held.chars().map(|c| (c, place.clone())).collect();
+        Reading::of(&signs)
+    }));
     readings.dedup_by(|one, other| one.text == other.text);
     readings
 }

@@ -12,6 +12,7 @@ use ruff_text_size::Ranged;
 use super::NGRAM;
 use super::bound::Bound;
 use super::calls::other_forms;
+use super::conditions;
 use super::messages;
 use super::number::{self, Number};
 use super::prose::Passage;
@@ -152,9 +153,11 @@ impl<'m> Reader<'m, '_> {
         }
     }
 
-    /// An expression, with its calls in whichever form.
+    /// An expression, with its calls in whichever form, or the operands of a condition.
     fn value(&mut self, value: &Expr, part: Part) {
-        self.statement(value, part, other_forms(self.source.module, value));
+        let mut others = other_forms(self.source.module, value);
+        others.extend(conditions::other_forms(self.source.module, value));
+        self.statement(value, part, others);
     }
 
     /// A statement with the value that it gives; `to_name` says that it gives it to a plain name, if to anything.

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use unicode_normalization::UnicodeNormalization;
 
+use super::lookalikes::latin;
 use super::quantity::unit;
 
 /// A character, and where it comes from.
@@ -163,13 +164,14 @@ fn without_backslashes(signs: &[Sign]) -> Vec<Sign> {
     kept.into_iter().filter(|(c, place)| *c != '}' || !closing.contains(&place.start)).collect()
 }
 
-/// Each character in its plain form, but for raised digits, which stay raised; what has no width is left out.
+/// Each character in its plain form, one of another alphabet as the Latin letter that it looks like; but for raised digits, which stay
+/// raised. What has no width is left out.
 fn plain(signs: &[Sign]) -> Vec<Sign> {
     let mut kept = Vec::with_capacity(signs.len());
     for (c, place) in signs.iter().filter(|(c, _)| !is_unseen(*c)) {
         match c {
             '⁰' | '¹' | '²' | '³' | '⁴'..='⁹' | '⁻' => kept.push((*c, place.clone())),
-            _ => kept.extend(std::iter::once(*c).nfkc().map(|c| (c, place.clone()))),
+            _ => kept.extend(std::iter::once(*c).nfkc().map(|c| (latin(c), place.clone()))),
         }
     }
     kept

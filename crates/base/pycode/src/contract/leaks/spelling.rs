@@ -134,6 +134,13 @@ impl Lexer<'_> {
                 self.push("=", length, Role::Plain);
             }
             '−' => self.push("-", length, Role::Plain),
+            // Of other languages.
+            '&' if rest.starts_with("&&") => self.push("and", 2, Role::Plain),
+            '|' if rest.starts_with("||") => self.push("or", 2, Role::Plain),
+            '!' | '=' if rest[1..].starts_with("==") && !rest[1..].starts_with("===") => {
+                self.push(&rest[..1], 1, Role::Plain);
+                self.push("=", 2, Role::Plain);
+            }
             '×' | '·' => self.push("*", length, Role::Plain),
             _ => self.push(c.encode_utf8(&mut [0; 4]), length, Role::Plain),
         }
