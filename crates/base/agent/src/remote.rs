@@ -104,7 +104,7 @@ fn by_name_alone<'a>(object: &'a Object<'_>) -> Option<&'a str> {
     let holds_more = |(key, value): &(std::borrow::Cow<'_, str>, Json<'_>)| {
         !value.says_no() && !["id", "object", "status", "type"].contains(&key.as_ref())
     };
-    name.filter(|_| !object.0.iter().any(|held| holds_more(held)))
+    name.filter(|_| !object.0.iter().any(holds_more))
 }
 
 /// What a text names that stands under a key.

@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn submodules_are_told_by_their_mode_on_either_side() {
-        let raw = b":000000 160000 00 11 A\0vendored\0:100644 100644 00 11 M\0160000 x\0:160000 000000 11 00 D\0gone\0";
+        let raw = b":000000 160000 00 11 A\0vendored\0:100644 100644 00 11 M\x00160000 x\0:160000 000000 11 00 D\0gone\0";
         assert_eq!(touched(raw), BTreeSet::from([b"gone".to_vec(), b"vendored".to_vec()]));
         assert!(touched(b"").is_empty());
     }

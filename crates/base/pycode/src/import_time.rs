@@ -269,7 +269,7 @@ impl<'a> Reach<'a> {
         let ours = |module: &&str| {
             self.files.iter().any(|file| *module == file.module_name() || self.is_package_of(module, file))
         };
-        !imported.iter().any(|module| ours(&module))
+        !imported.iter().any(ours)
     }
 
     /// Marks the functions right inside one, which a decorator with arguments returns to be called.
