@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::Path;
 
-use crate::disk;
 use crate::error::StoreError;
 
 const TRIED: &str = ".sharing-";
@@ -19,13 +18,12 @@ pub enum Shares {
     Copies,
 }
 
-/// Tries with one small file; both folders are made where they are missing.
+/// Tries with one small file. A folder that is missing is not made for it: it will lie where the nearest one above it does.
 ///
 /// # Errors
 /// One of them cannot be written.
 pub fn shares(from: &Path, into: &Path) -> Result<Shares, StoreError> {
-    disk::create_folder(from)?;
-    disk::create_folder(into)?;
+    let (from, into) = (nearest(from), nearest(into));
     let fail = |path: &Path| {
         let path = path.to_owned();
         move |error| StoreError::io("write", &path, error)
@@ -41,6 +39,11 @@ pub fn shares(from: &Path, into: &Path) -> Result<Shares, StoreError> {
     Ok(if linked { Shares::HardLinks } else { Shares::Copies })
 }
 
+/// The folder itself, or the nearest above it that is there.
+fn nearest(folder: &Path) -> &Path {
+    folder.ancestors().find(|above| above.is_dir()).unwrap_or(folder)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -48,8 +51,10 @@ mod tests {
     #[test]
     fn what_lies_on_two_file_systems_is_copied_and_the_trial_leaves_nothing() {
         let (here, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir_in("/dev/shm").unwrap());
-        let near = here.path().join("near");
+        let (near, absent) = (here.path().join("near"), here.path().join("absent/far"));
+        fs::create_dir(&near).unwrap();
         assert_ne!(shares(here.path(), &near).unwrap(), Shares::Copies);
+        assert_ne!(shares(here.path(), &absent).unwrap(), Shares::Copies);
         assert_eq!(shares(here.path(), other.path()).unwrap(), Shares::Copies);
         let left = |folder: &Path| fs::read_dir(folder).unwrap().count();
         assert_eq!((left(here.path()), left(&near), left(other.path())), (1, 0, 0));
