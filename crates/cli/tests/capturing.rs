@@ -107,7 +107,8 @@ assert os.listdir('/workspace') == [], os.listdir('/workspace')
 async fn what_an_agent_leaves_running_is_dead_before_the_capture_and_on_record() {
     let ground = ground();
     let program = "
-import os, signal, time
+import os, signal
+started, tell = os.pipe()
 def daemon():
     if os.fork() == 0:
         os.setsid()
@@ -116,14 +117,12 @@ def daemon():
         for number in range(1, 32):
             if number not in (signal.SIGKILL, signal.SIGSTOP):
                 signal.signal(number, signal.SIG_IGN)
-        open('started', 'w').close()
+        os.write(tell, b'x')
         while True:
             open('written-later', 'a').write('x')
 daemon()
-while not os.path.exists('started'):
-    time.sleep(0.01)
+os.read(started, 1)
 os.mkfifo('pipe')
-os.remove('started')
 os.symlink('/etc/passwd', 'link')
 os.symlink('/workspace/toy/model.py', 'mylink')
 open('toy/model.py', 'a').write('\\n\\ndef triple(x):\\n    return 3 * x\\n')
